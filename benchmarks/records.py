@@ -2,7 +2,8 @@
 
 The kernels by hand know their program and the sizes of their tables. Paths: one row for each path, and one
 record; a table finds the record of (node, record before). Queens: partial boards as lists, checked field by
-field. Both find every record once, as the rules say, and return the number of results.
+field; the rows of `check` are stored, too, but nothing detects whether one comes twice, since none does. Both
+find every record once, as the rules say, and return the number of results. Neither sorts its rows.
 """
 
 from __future__ import annotations
@@ -101,8 +102,8 @@ def paths_by_hand(targets: Words, width: int) -> int:
 
 def queens_by_hand(n: int) -> int:
     most = 1 << (2 * n)
-    rows, rest = np.empty(most, np.int64), np.empty(most, np.int64)
-    return int(all_boards(n, rows, rest, np.empty(most, np.int64), np.zeros(4 * most, np.int64)))
+    rows, rest, checks = np.empty(most, np.int64), np.empty(most, np.int64), np.empty(20 * most, np.int64)
+    return int(all_boards(n, rows, rest, np.empty(most, np.int64), checks, np.zeros(4 * most, np.int64)))
 
 
 @helper
@@ -140,22 +141,37 @@ def all_paths(
     return used
 
 
+@helper
+def noted(checks, at, size, board, row, distance, rest):
+    """Where the next row of `check` comes, after this one is stored."""
+    checks[at] = size
+    checks[at + 1] = board
+    checks[at + 2] = row
+    checks[at + 3] = distance
+    checks[at + 4] = rest
+    return at + 5
+
+
 @kernel
-def all_boards(n: int, row_words: Words, rest_words: Words, size_words: Words, slot_words: Words) -> int:
+def all_boards(
+    n: int, row_words: Words, rest_words: Words, size_words: Words, check_words: Words, slot_words: Words
+) -> int:
     """The number of boards with n queens."""
     rows, rest, sizes = pointer(row_words), pointer(rest_words), pointer(size_words)
-    slots, mask = pointer(slot_words), len(slot_words) - 1
+    slots, mask, checks = pointer(slot_words), len(slot_words) - 1, pointer(check_words)
     rows[0], rest[0], sizes[0] = 0, -1, 0
-    used, done, found = 1, 0, 0
+    used, done, found, checked = 1, 0, 0, 0
     while done < used:
         if sizes[done] == n:
             found += 1
         else:
             for row in range(1, n + 1):
                 board, distance = done, 1
+                checked = noted(checks, checked, sizes[done], done, row, distance, board)
                 while board > 0 and rows[board] != row and abs(rows[board] - row) != distance:
                     board = rest[board]
                     distance += 1
+                    checked = noted(checks, checked, sizes[done], done, row, distance, board)
                 if board == 0:
                     place = place_of(row, done, rows, rest, used, slots, mask)
                     if place == used:

@@ -103,7 +103,10 @@ def _rule(name: str, tree: ast.Program, program: Program, stratum: Stratum) -> I
     found = ShippedRule(
         name, ast.Program(()), Program(**{**_fields(program), "facts": (), "directives": directives})
     )
-    if any(program.predicates[p].arity for p in reads - program.stratum_of.keys() - {*_tables(program)}):
+    base = [program.predicates[p] for p in reads - program.stratum_of.keys()]
+    if any(predicate.has_records for predicate in base):
+        return  # no facts are made for these types
+    if any(predicate.arity for predicate in base if predicate.name not in _tables(program)):
         yield found
 
 

@@ -137,7 +137,7 @@ def _run(database: Database, unit: Unit, options: Options, tally: Tally) -> None
     if options.changes:
         print(f"// {commit.version}: {unit.place}")
         for name in in_order(database.program, commit.changes):
-            if is_derived(database.program, name):
+            if is_derived(database.program, name) or name in transaction.by_rules:
                 lines = change_lines(database.program.predicates[name], commit.changes[name])
                 print("\n".join(lines))
     _print_answers(commit.answers)

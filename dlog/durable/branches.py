@@ -13,7 +13,7 @@ import numpy as np
 from dlog.durable.past import Entry, Past, undone
 from dlog.durable.records import BranchRecord
 from dlog.durable.replay import or_empty
-from dlog.durable.states import changes_between, completed, facts_of, shown_of
+from dlog.durable.states import begun, changes_between, completed, facts_of, shown_of
 from dlog.durable.timeline import MAIN, Moment, Timeline
 from dlog.engine import database as engine
 from dlog.engine.commit.commits import Changes, Commit
@@ -107,9 +107,7 @@ class Branching(engine.Database):
             if self.pending:
                 self.complete()
             moment = self._timeline.require(name)
-            shown = self._shown_of(moment)
-            if shown.pending:
-                shown = completed(shown, self)
+            shown = begun(self._shown_of(moment), self)
             self.current_branch = name
             self._take_up(shown)
 

@@ -14,6 +14,8 @@ from dlog.engine.evaluate.demand import derived_predicates
 from dlog.engine.evaluate.evaluate import Evaluation, evaluate
 from dlog.engine.evaluated import Shown, start_relations
 from dlog.engine.maintain.cones import stale_predicates, with_fresh
+from dlog.engine.maintain.idle import begin_idle, evaluated_at_first
+from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.strategy import net_difference
 from dlog.engine.state.layers import in_layers
 from dlog.engine.state.limits import Watch
@@ -78,6 +80,19 @@ def completed(shown: Shown, view: View) -> Shown:
             evaluate(program, store, Evaluation(watch))
         else:
             store.relations = with_fresh(program, program.strata, store, Evaluation(watch))
+    return shown._replace(relations=in_layers(store.relations), pending=frozenset())
+
+
+def begun(shown: Shown, view: View) -> Shown:
+    """The same with everything evaluated that is stored before the first read, to continue with."""
+    if not shown.pending:
+        return shown
+    program, maintenance = shown.program, Maintenance.of(shown.program)
+    store, watch = view.store.snapshot_of(shown.relations, shown.predicates), Watch(view.limits)
+    with interruptible(watch):
+        store.relations = start_relations(program, shown.relations, derived_predicates(program))
+        evaluate(evaluated_at_first(maintenance, program), store, Evaluation(watch))
+        begin_idle(maintenance, program, store)
     return shown._replace(relations=in_layers(store.relations), pending=frozenset())
 
 

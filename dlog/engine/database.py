@@ -12,11 +12,13 @@ from functools import cached_property, partial
 from pathlib import Path
 from typing import Any
 
+from dlog.engine.blocks import blocks_of
 from dlog.engine.commit.commits import Change, Commit, CommitSummary, RecordedSummary
 from dlog.engine.commit.result import Result
 from dlog.engine.commit.subscribers import Subscribers, Subscription
 from dlog.engine.evaluate.evaluate import Evaluation
 from dlog.engine.evaluated import Evaluated, view_of
+from dlog.engine.events import all_changes, concerns
 from dlog.engine.maintain import accounts
 from dlog.engine.maintain.build import build_states, expected_memory, memory, without_states
 from dlog.engine.maintain.facts import change_facts
@@ -39,11 +41,14 @@ from dlog.errors import (
 )
 from dlog.garbage import seldom_collected
 from dlog.interrupts import begin, end, poll, uninterrupted
+from dlog.ir.check import events_with
+from dlog.ir.events import Events
 from dlog.language import ast
 from dlog.language.parse import expand_includes, parse
 from dlog.planning.options import Options
 from dlog.planning.stored_primitives import with_stored_primitives
 from dlog.storage.dictionary.records.uses import in_use
+from dlog.storage.relation.relation import Relation
 
 VERIFY = os.environ.get("DLOG_VERIFY", "0") not in ("", "0")  # check everything after each transaction
 NOT_MEASURED = Measures()
@@ -129,9 +134,9 @@ class Database(Evaluated):
         return self.commit(transaction)
 
     def add_rules(self, text: str) -> Commit:
-        """Rules, declarations and constraints that hold from now on."""
+        """Rules, declarations and constraints that hold from now on; delta rules, too."""
         with self.transaction() as transaction:
-            transaction.execute(text)
+            transaction.add_rules(text)
         assert transaction.commit_info is not None
         return transaction.commit_info
 
@@ -141,6 +146,33 @@ class Database(Evaluated):
             transaction.remove_rule(text)
         assert transaction.commit_info is not None
         return transaction.commit_info
+
+    def add_block(self, name: str, text: str) -> Commit:
+        """Adds rules, constraints, declarations, delta rules and facts as a block, to be removed together.
+
+        >>> db = Database(source="edge(1, 2).")
+        >>> db.add_block("paths", "path(x, y) <- edge(x, y).").changes["path"].inserted.rows()
+        [(1, 2)]
+        >>> db.blocks()
+        {'paths': 'path(x, y) <- edge(x, y).'}
+        >>> db.remove_block("paths").version, db.blocks()
+        (2, {})
+        """
+        with self.transaction() as transaction:
+            transaction.add_block(name, text)
+        assert transaction.commit_info is not None
+        return transaction.commit_info
+
+    def remove_block(self, name: str) -> Commit:
+        """Removes a block with all its statements."""
+        with self.transaction() as transaction:
+            transaction.remove_block(name)
+        assert transaction.commit_info is not None
+        return transaction.commit_info
+
+    def blocks(self) -> dict[str, str]:
+        """The text of each block by name."""
+        return blocks_of(self.tree)
 
     def subscribe(self, predicate: str, callback: Callable[[Change], None]) -> Subscription:
         """Calls back after every commit that changes a predicate.  `close()` of what is returned ends it.
@@ -283,6 +315,43 @@ class Database(Evaluated):
             self._maintenance.examine_costs(self.store)
         clock = self._maintenance.measured.clock
         begun = clock()
+        asked_for = transaction.changes
+        if transaction.once or transaction.program.events or transaction.program.pulses:
+            transaction.changes = self._with_events(transaction)
+        try:
+            return self._commit_changes(transaction, started, begun)
+        except BaseException:
+            transaction.changes = asked_for
+            raise
+
+    def _with_events(self, transaction: Transaction) -> list[Any]:
+        """The changes of a transaction with those of delta rules, without those of pulse predicates."""
+        program, changes = transaction.program, transaction.changes
+        events = None if transaction.merged is not None else events_with(program, transaction.once)
+        if events is not None and concerns(events, changes):
+            watch = Watch(self.limits)
+            with interruptible(watch):
+                watch.doing = "running delta rules"
+                changes = self._happened(events, transaction, Evaluation(watch))
+            transaction.by_rules = events.changed
+        return [change for change in changes if change[1] not in program.pulses]
+
+    def _happened(self, events: Events, transaction: Transaction, evaluation: Evaluation) -> list[Any]:
+        store = self.store
+        if transaction.program.has_records:
+            store.dictionary.records.holders.add(transaction)
+        known, arities = self.program.predicates, transaction.program.predicates
+
+        def empty(name: str) -> Relation:
+            return Relation(store.arena, arities[name].arity)
+
+        read = [name for name in events.program.predicates if name in arities]
+        before = {name: self.relation(name) if name in known else empty(name) for name in read}
+        bases = {name: self.base_relation(name) or empty(name) for name in events.named}
+        return all_changes(events, transaction.changes, before, bases, store, evaluation)
+
+    def _commit_changes(self, transaction: Transaction, started: float, begun: float) -> Commit:
+        clock = self._maintenance.measured.clock
         summary = self._commit_rows(transaction)
         if summary is None:
             summary = self._replace_state(transaction)

@@ -73,6 +73,6 @@ def _write(database: Database, directive: ast.Directive, out: str | Path, output
         options = OutputOptions.from_params(directive.predicate, directive_params(directive), out)
         if options.far is not None:
             raise DataError(f'"{options.far}" is written by Spark', help=FAR_HELP)
-        outputs.write(result.to_arrow(), options, [(c.name, c.type) for c in result.columns])
+        outputs.write(result.table_for(options.format), options, [(c.name, c.type) for c in result.columns])
     except DataError as error:
         raise located(error, directive) from None

@@ -26,7 +26,9 @@ def save(database: Database, folder: Path) -> None:
             result = database.base(name)
             if len(result) and result.columns:
                 options = OutputOptions.from_params(name, _parameters(name) | {"precision": "full"}, folder)
-                outputs.write(result.to_arrow(), options, [(c.name, c.type) for c in result.columns])
+                outputs.write(
+                    result.table_for(options.format), options, [(c.name, c.type) for c in result.columns]
+                )
                 given = ", ".join(f"{k}={quoted(v)}" for k, v in _parameters(name).items())
                 lines.append(f".input {name}({given})")
             elif len(result):

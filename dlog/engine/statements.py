@@ -15,12 +15,12 @@ import numpy as np
 from dlog.engine.loading import read_input, report_rejected
 from dlog.engine.maintain.strategies import PRAGMA
 from dlog.errors import DataError, SourceError, did_you_mean
-from dlog.ir.check import check_program
+from dlog.ir.check import check_program, events_with
+from dlog.ir.declared import declaration, types_of
 from dlog.ir.goals.materialize import DIRECTIVE
-from dlog.ir.rules import Column, Predicate, Program
+from dlog.ir.rules import Predicate, Program
 from dlog.language import ast
 from dlog.language.parse import parse
-from dlog.values import DECIMAL, Type
 
 if TYPE_CHECKING:
     from dlog.engine.database import Database
@@ -28,23 +28,25 @@ if TYPE_CHECKING:
 
 Literals = list[tuple[tuple[str, "int | str | bool"], ...]]
 _FACTS = (ast.Facts, ast.DeltaStatement)
-REMOVABLE = (ast.Rule, ast.Constraint)
+REMOVABLE = (ast.Rule, ast.Constraint, ast.DeltaRule, ast.SequenceRule)
 
 
 @dataclass
 class Extension:
-    """What statements add to a database: a program, changes of facts in order, files' rows, queries."""
+    """What statements add to a database: a program, changes of facts in order, files' rows, queries, and
+    delta rules that run once."""
 
     tree: ast.Program
     program: Program
     facts: list[tuple[str, str, Literals]] = field(default_factory=list)
     tables: list[tuple[str, Any]] = field(default_factory=list)
     queries: list[ast.Query] = field(default_factory=list)
+    once: list[ast.DeltaRule] = field(default_factory=list)
 
 
 def settled(tree: ast.Program, program: Program) -> ast.Program:
     """A checked program without its facts, every predicate declared.  O(statements + predicates)."""
-    declared = [_declaration(p) for p in program.predicates.values() if not (p.declared or p.auxiliary)]
+    declared = [declaration(p) for p in program.predicates.values() if not (p.declared or p.auxiliary)]
     kept = [_filled(s, program) for s in tree.statements if not isinstance(s, _FACTS)]
     return ast.Program((*kept, *declared), span=tree.span)
 
@@ -66,7 +68,7 @@ def _filled(statement: ast.Node, program: Program) -> ast.Node:
     """A declaration that leaves types open, with the inferred types."""
     if not isinstance(statement, ast.Declaration) or statement.name not in program.predicates:
         return statement  # an inlined predicate is none of the program's
-    full = _declaration(program.predicates[statement.name])
+    full = declaration(program.predicates[statement.name])
     keys = tuple(
         a if a.type else replace(a, type=b.type) for a, b in zip(statement.keys, full.keys, strict=True)
     )
@@ -77,19 +79,35 @@ def _filled(statement: ast.Node, program: Program) -> ast.Node:
 
 
 def extend(
-    database: Database, tree: ast.Program, program: Program, statements: Sequence[ast.Node]
+    database: Database,
+    tree: ast.Program,
+    program: Program,
+    statements: Sequence[ast.Node],
+    to_stay: bool = False,
 ) -> Extension:
-    """Checks statements against a settled program.  Raises all their errors together.
+    """Checks statements against a settled program.  Raises all their errors together.  Delta rules run once,
+    unless they are `to_stay`; those in blocks stay.
 
     O(statements) if they are facts of known predicates, else O(program).
     """
     queries = [s for s in statements if isinstance(s, ast.Query)]
-    others = [s for s in statements if not isinstance(s, ast.Query)]
+    once = [s for s in statements if isinstance(s, ast.DeltaRule) and not to_stay]
+    others = [s for s in statements if not isinstance(s, ast.Query) and s not in once]
+    extension = _extended(database, tree, program, others)
+    extension.queries, extension.once = queries, once
+    events_with(extension.program, once)
+    return extension
+
+
+def _extended(
+    database: Database, tree: ast.Program, program: Program, others: Sequence[ast.Node]
+) -> Extension:
     known = {name for name, p in program.predicates.items() if not p.auxiliary}
     if all(isinstance(s, _FACTS) for s in others):
         _require_known(others, known)
-    if all(isinstance(s, _FACTS) and _names(s) <= known for s in others):
-        return Extension(tree, program, _facts_only(program, others), queries=queries)
+    plain = known - program.references
+    if all(isinstance(s, _FACTS) and _names(s) <= plain for s in others):
+        return Extension(tree, program, _facts_only(program, others))
     tree = _without_replaced(tree, others)
     new = [s for s in others if isinstance(s, _FACTS) or s not in tree.statements]
     checked = check_program(ast.Program((*tree.statements, *new), span=tree.span))
@@ -99,7 +117,7 @@ def extend(
         if isinstance(d, ast.Directive) and d.kind == "input"
     ]
     later = settled(checked.source, checked)
-    return Extension(later, check_program(later), _facts(checked), tables, queries)
+    return Extension(later, check_program(later), _facts(checked), tables)
 
 
 def _without_replaced(tree: ast.Program, statements: Sequence[ast.Node]) -> ast.Program:
@@ -141,6 +159,10 @@ def without(tree: ast.Program, text: str) -> tuple[ast.Program, Program]:
     for statement in removed:
         if not isinstance(statement, REMOVABLE):
             raise SourceError("only rules and constraints can be removed", span=statement.span)
+        owner = next((s for s in kept if isinstance(s, ast.Block) and statement in s.statements), None)
+        if statement not in kept and owner is not None:
+            message = f"this belongs to block {owner.name}"
+            raise SourceError(message, span=statement.span, help="remove the block")
         if statement not in kept:
             raise SourceError("there is no such rule", span=statement.span, help="write it as it was added")
         kept.remove(statement)
@@ -151,14 +173,9 @@ def without(tree: ast.Program, text: str) -> tuple[ast.Program, Program]:
 def _facts_only(program: Program, statements: Sequence[ast.Node]) -> list[tuple[str, str, Literals]]:
     """Checked against the declarations of just the predicates they name."""
     named = dict.fromkeys(name for s in statements for name in sorted(_names(s)))
-    declared = [_declaration(program.predicates[name]) for name in named]
-    types = _types(program) if any(program.predicates[name].has_records for name in named) else []
+    declared = [declaration(program.predicates[name]) for name in named]
+    types = types_of(program) if any(program.predicates[name].has_records for name in named) else []
     return _facts(check_program(ast.Program((*types, *declared, *statements))))
-
-
-def _types(program: Program) -> list[ast.Node]:
-    """The types that a program declares.  O(its statements)."""
-    return [s for s in program.source.statements if isinstance(s, ast.TypeDeclaration)]
 
 
 def _facts(checked: Program) -> list[tuple[str, str, Literals]]:
@@ -201,21 +218,3 @@ def _read(database: Database, predicate: Predicate, directive: ast.Directive) ->
     loaded = read_input(predicate, directive, database.facts_folder)
     report_rejected(predicate.name, loaded, database.warn)
     return loaded.table
-
-
-def _declaration(predicate: Predicate) -> ast.Declaration:
-    parameters = [_parameter(c, predicate) for c in predicate.columns]
-    value = parameters.pop() if predicate.is_functional else None
-    qualifiers = tuple(sorted(predicate.qualifiers))
-    span: Any = predicate.span
-    return ast.Declaration(predicate.name, tuple(parameters), value, qualifiers, span=span)
-
-
-def _parameter(column: Column, predicate: Predicate) -> ast.Parameter:
-    span: Any = predicate.span
-    return ast.Parameter(column.name, _reference(column.type, span), span=span)
-
-
-def _reference(type: Type, span: Any) -> ast.TypeRef:
-    sized = type.is_decimal and type != DECIMAL
-    return ast.TypeRef(type.name, (type.precision, type.scale) if sized else (), span=span)

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
+from dlog.engine.blocks import block_of, without_block
 from dlog.engine.commit.commits import Change, Commit
 from dlog.engine.commit.record_uses import codes_in_rows
 from dlog.engine.commit.result import Result
@@ -47,6 +48,8 @@ class Transaction:
     batch_id: str | None = None
     merged: Any = None  # the moment of another branch whose changes these are: see `dlog.durable`
     queries: Sequence[ast.Query] = ()
+    once: Sequence[ast.DeltaRule] = ()  # delta rules that run in this transaction only
+    by_rules: frozenset[str] = frozenset()  # the predicates that delta rules may have changed
     commit_info: Commit | None = None
 
     def __init__(self, database: Database, batch_id: str | None = None):
@@ -83,7 +86,10 @@ class Transaction:
         self._add("^", predicate, rows)
 
     def execute(self, text: str, name: str = "<string>") -> None:
-        """Statements of the language: facts, `+ - ^`, rules, declarations, constraints.  All or none."""
+        """Statements of the language: facts, `+ - ^`, rules, declarations, constraints.  All or none.
+
+        Delta rules run once, in this transaction: `add_rules` adds them to the program.
+        """
         if not self.take_changes(text):
             self.add_statements(expand_includes(parse(text, name)).statements)
 
@@ -97,10 +103,11 @@ class Transaction:
     def _quick_changes(self, found: Sequence[ChangeText]) -> list[tuple[Op, str, Any]] | None:
         """Codes of changes of known predicates; None: the parser has to report an error."""
         dictionary = self.database.store.dictionary
+        references = self.program.references
         groups: list[tuple[Op, Predicate, list[tuple[int | str, ...]]]] = []
         for op, name, is_functional, values in found:
             declared = self.program.predicates.get(name)
-            if declared is None or declared.is_functional != is_functional:
+            if declared is None or declared.is_functional != is_functional or name in references:
                 return None
             if len(values) != len(declared.columns) or (op == "^" and not is_functional):
                 return None
@@ -116,14 +123,26 @@ class Transaction:
             changes.append((op, declared.name, codes))
         return changes
 
-    def add_statements(self, statements: Sequence[ast.Node]) -> None:
-        """As `execute`, already parsed."""
+    def add_rules(self, text: str, name: str = "<string>") -> None:
+        """As `execute`, with delta rules that stay in the program."""
+        self.add_statements(expand_includes(parse(text, name)).statements, to_stay=True)
+
+    def add_statements(self, statements: Sequence[ast.Node], to_stay: bool = False) -> None:
+        """As `execute`, or as `add_rules`, already parsed."""
         with in_use():
-            self._take(extend(self.database, self.tree, self.program, statements))
+            self._take(extend(self.database, self.tree, self.program, statements, to_stay))
 
     def remove_rule(self, text: str) -> None:
         """Removes a rule or constraint from the program: the one that is equal."""
         self.tree, self.program = without(self.tree, text)
+
+    def add_block(self, name: str, text: str, place: str | None = None) -> None:
+        """Adds statements as a block; delta rules in it stay."""
+        self.add_statements([block_of(name, text, place or name)], to_stay=True)
+
+    def remove_block(self, name: str) -> None:
+        """Removes the statements of a block."""
+        self.tree, self.program = without_block(self.tree, name)
 
     def rollback(self) -> NoReturn:
         """Leaves the block of `with db.transaction()`; nothing is changed."""
@@ -264,6 +283,7 @@ class Transaction:
         self.tree, self.program = extension.tree, extension.program
         self.changes += changes
         self.queries = (*self.queries, *extension.queries)
+        self.once = (*self.once, *extension.once)
 
     @property
     def _store(self) -> Any:

@@ -21,7 +21,7 @@ from dlog.interrupts import uninterrupted
 from dlog.ir.check import check_program
 from dlog.ir.goals.materialize import DIRECTIVE
 from dlog.ir.goals.narrowed import reads_of
-from dlog.ir.lower.scope import free_variables
+from dlog.ir.lower.scope import answer_columns
 from dlog.ir.rules import Column, Program, Rule
 from dlog.jit import Words
 from dlog.language import ast
@@ -119,7 +119,7 @@ class View:
             yield query.text, result
 
     def _query_columns(self, program: Program, name: str, node: ast.Query) -> tuple[Column, ...]:
-        names = free_variables(node.body)
+        names = answer_columns(node)
         return tuple(Column(v, c.type) for v, c in zip(names, program.predicates[name].columns, strict=True))
 
     def _answer(self, program: Program, node: ast.Query) -> Result:

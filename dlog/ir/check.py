@@ -3,17 +3,24 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Sequence
 
 from dlog.errors import Diagnostics, DlogError, DlogErrors
 from dlog.ir.analysis.plans import check_plans
 from dlog.ir.analysis.safety import make_safe
 from dlog.ir.analysis.stratify import stratify
+from dlog.ir.events import Events, check_events, installed
+from dlog.ir.expand.blocks import inside_blocks, without_blocks
 from dlog.ir.expand.components import instantiate, without_components
+from dlog.ir.expand.entities import entities_of
 from dlog.ir.expand.inlining import inline
+from dlog.ir.expand.logiql import without_logiql
+from dlog.ir.expand.properties import pulses
 from dlog.ir.goals.materialize import check_modes
 from dlog.ir.lower.directives import check_directives
 from dlog.ir.lower.lower import lower
 from dlog.ir.lower.lowered import Lowered
+from dlog.ir.lower.sequences import check_types
 from dlog.ir.rules import Predicate, Program, Rule
 from dlog.ir.types import record_types, widening
 from dlog.ir.types.facts import check_functions, check_literals
@@ -61,7 +68,7 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     """
     diagnostics = Diagnostics()
     program = instantiate(program, diagnostics)
-    flat = without_components(program)
+    flat = without_logiql(without_components(program), diagnostics)
     inlined = inline(flat, diagnostics)
     lowered = lower(inlined, diagnostics)
     check_directives(lowered, diagnostics)
@@ -69,6 +76,9 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     predicates, typed = typecheck(lowered, diagnostics, complete)
     fitting = check_literals(lowered, predicates, diagnostics)
     rules = [make_safe(rule, diagnostics) for rule in typed]
+    for rule in rules if not diagnostics.errors else ():
+        if rule.numbers:
+            check_types(rule, predicates, diagnostics)
     strata = stratify(predicates, rules, diagnostics)
     check_plans(inlined.statements, strata, diagnostics)
     if fitting:
@@ -86,10 +96,19 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
         tuple(lowered.directives),
         tuple(lowered.pragmas),
         program,
+        pulses=frozenset(pulses(inside_blocks(program.statements))),
+        sequences=frozenset(rule.heads[0].predicate for rule in rules if rule.numbers),
+        references=frozenset(entities_of(without_blocks(program, Diagnostics())).by_reference),
     )
     check_modes(checked, diagnostics)
     diagnostics.raise_if_any()
+    checked.events = check_events(checked, installed(program), (), check_program)
     return checked
+
+
+def events_with(program: Program, once: Sequence[ast.DeltaRule]) -> Events | None:
+    """The delta rules of a program and those of one transaction."""
+    return check_events(program, installed(program.source), once, check_program) if once else program.events
 
 
 def typecheck(

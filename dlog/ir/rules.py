@@ -21,13 +21,16 @@ from collections import Counter
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, field
 from functools import cached_property
-from typing import TypeAlias
+from typing import TYPE_CHECKING, TypeAlias
 
 from dlog.aggregates import Aggregate as AggregateFunction
 from dlog.aggregates import aggregate_named
 from dlog.language import ast
 from dlog.language.source import Span
 from dlog.values import FLOAT, INT, STRING, Type
+
+if TYPE_CHECKING:
+    from dlog.ir.events import Events
 
 
 @dataclass(frozen=True)
@@ -197,7 +200,8 @@ class Aggregate:
 class Rule:
     """`forall universals . heads <- agg<<aggregates>> body`.
 
-    A rule that `removes` is a subsumption: its head is a row that another row subsumes.
+    A rule that `removes` is a subsumption: its head is a row that another row subsumes.  One that `numbers`
+    is a sequence (`dlog.ir.lower.sequences`): it is not evaluated as a rule.
 
     `id` numbers rules in source order; `types` has every variable; `keys` are the variables that occur in
     key position of a materialised predicate in the body, that a generator binds, or that a disjunction may
@@ -215,6 +219,7 @@ class Rule:
     span: Span | None = field(default=None, compare=False, repr=False)
     order: tuple[str, ...] | None = None  # of `concat`, if it is not that of the keys in the body
     removes: bool = False
+    numbers: bool = False
     computed: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
 
     def __str__(self) -> str:
@@ -342,6 +347,11 @@ class Stratum:
     combine: Mapping[str, str] = field(default_factory=dict)  # predicate -> min or max, where recursive
     subsumptions: tuple[Rule, ...] = ()
 
+    @property
+    def sequence(self) -> Rule | None:
+        """The rule that numbers, if it has one: then it is the only one."""
+        return self.rules[0] if len(self.rules) == 1 and self.rules[0].numbers else None
+
     @cached_property
     def reads(self) -> frozenset[str]:
         """The predicates in the bodies of its rules, its own too, and what its subsumptions compare with."""
@@ -364,6 +374,10 @@ class Program:
     directives: tuple[ast.Directive, ...]
     pragmas: tuple[ast.Pragma, ...]
     source: ast.Program = field(repr=False)
+    pulses: frozenset[str] = frozenset()  # predicates that have rows in transactions only
+    references: frozenset[str] = frozenset()  # reference modes of entity types, which take no facts
+    sequences: frozenset[str] = frozenset()  # functions that number, which take no facts, either
+    events: Events | None = field(default=None, compare=False, repr=False)  # its delta rules
     # See `dlog.planning.stored_primitives`.
     maintained: Program | None = field(default=None, compare=False, repr=False)
     written: Program | None = field(

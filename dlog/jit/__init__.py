@@ -34,7 +34,7 @@ array bounds, through `dispatch`; DLOG_CACHE_DIR is where images are stored.
 from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.choice import choose
 from dlog.jit.kernels import KERNELS, Bools, Bytes, Floats, Words, compiled_kernels, helper, kernel
-from dlog.jit.pointers import load_word, pointer, pointer_at, shifted, store_word
+from dlog.jit.pointers import load_word, pointer, pointer_at, pointer_to, shifted, store_word
 from dlog.jit.prefetch import prefetch
 from dlog.jit.vectors import HEIGHT, LANES, add_four, add_gathered, add_outer, move_four, scale_four
 
@@ -59,6 +59,7 @@ __all__ = [
     "move_four",
     "pointer",
     "pointer_at",
+    "pointer_to",
     "prefetch",
     "scale_four",
     "shifted",

@@ -10,7 +10,10 @@ Uncompiled, and when compiled with checks of array bounds, a pointer is the arra
 
 from __future__ import annotations
 
+import ctypes
 from typing import Any
+
+import numpy as np
 
 from dlog.jit.cache import BOUNDSCHECK, DISABLED
 from dlog.jit.kernels import helper
@@ -51,6 +54,20 @@ def _shifted(typing_context: Any, pointer: Any, offset: Any) -> Any:
     return pointer(pointer, numba.types.int64), generate
 
 
+def _at_address(address: int) -> Any:
+    """Any word behind the address may be asked for; the array itself takes no memory."""
+    return np.ctypeslib.as_array((ctypes.c_int64 * (1 << 40)).from_address(int(address)))
+
+
+def _pointer_to(typing_context: Any, address: Any) -> Any:
+    import numba
+
+    def generate(context: Any, builder: Any, signature: Any, args: Any) -> Any:
+        return builder.inttoptr(args[0], context.get_value_type(signature.return_type))
+
+    return numba.types.CPointer(numba.types.int64)(numba.types.int64), generate
+
+
 def _load_word(data: Any, at: int) -> int:
     word = 0
     for i in range(7):
@@ -74,6 +91,9 @@ pointer_at: Any = helper(_pointer_at) if _ARE_ARRAYS else _Intrinsic("pointer_at
 
 # The same for a pointer.
 shifted: Any = helper(_pointer_at) if _ARE_ARRAYS else Operation(_shifted)
+
+# The words at an address, which an array has stored that its maker holds.
+pointer_to: Any = Operation(_pointer_to, _at_address)
 
 # Eight bytes from any offset as one word, the first of them the lowest.
 load_word: Any = helper(_load_word) if _ARE_ARRAYS else _Intrinsic("load_word")

@@ -146,6 +146,14 @@ class Reserved(Node):
     what: str
 
 
+@dataclass(frozen=True)
+class Reference(Node):
+    """`key : value`: the only argument of a reference mode."""
+
+    key: Node
+    value: Node
+
+
 # Formulas
 
 
@@ -280,6 +288,25 @@ class Component(Node):
 
 
 @dataclass(frozen=True)
+class BlockStart(Node):
+    """``block(`name) {``: the statements up to its `ComponentEnd` are added and removed together."""
+
+    name: str
+
+
+@dataclass(frozen=True)
+class Block(Node):
+    """A block with its statements; `dlog.language.blocks` makes it."""
+
+    start: BlockStart
+    statements: tuple[Node, ...]
+
+    @property
+    def name(self) -> str:
+        return self.start.name
+
+
+@dataclass(frozen=True)
 class Init(Node):
     """`.init a = X<T>`: the statements of X, with names that begin with `a.`"""
 
@@ -358,8 +385,18 @@ class Constraint(Node):
 
 
 @dataclass(frozen=True)
+class SequenceRule(Node):
+    """`head <- seq<<index = order>> body.`; without an index, it is the key that the body does not have."""
+
+    head: Node
+    body: Node
+    index: str | None = None
+    order: tuple[Node, ...] = ()
+
+
+@dataclass(frozen=True)
 class Delta(Node):
-    """`+atom`, `-atom` or `^atom`."""
+    """`+atom`, `-atom` or `^atom`; in the body of a delta rule, what the transaction does."""
 
     op: str
     atom: Node
@@ -371,8 +408,40 @@ class DeltaStatement(Node):
 
 
 @dataclass(frozen=True)
-class Query(Node):
+class DeltaRule(Node):
+    """`+p(x) <- body.`: what a transaction does besides, because of what it does."""
+
+    heads: tuple[Delta, ...]
     body: Node
+    aggregations: tuple[Aggregation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Query(Node):
+    """`?- body.`; or `head <- agg<<...>> body.` with a head `_(x)` or `_[x] = y`."""
+
+    body: Node
+    head: Node | None = None
+    aggregations: tuple[Aggregation, ...] = ()
+
+
+@dataclass(frozen=True)
+class Property(Node):
+    """``lang:name(`p).`` or ``lang:name[`p] = value.``: a setting of LogiQL."""
+
+    name: str
+    predicates: tuple[str, ...] = ()
+    value: Node | None = None
+
+
+@dataclass(frozen=True)
+class Entity(Node):
+    """`person(p), person_name(p : n) -> string(n).`: a type whose values are named by their references."""
+
+    name: str
+    reference: str
+    variables: tuple[str, str]
+    type: TypeRef
 
 
 @dataclass(frozen=True)

@@ -12,10 +12,14 @@ from dlog.aggregates import AGGREGATES
 from dlog.errors import Diagnostics, SourceError, UnsupportedError
 from dlog.language import ast
 from dlog.language.complaints import MISSING_END
-from dlog.language.declare import CANONICAL_TYPE, declaration_and_constraint, excluding_qualifiers
+from dlog.language.declare import (
+    CANONICAL_TYPE,
+    DECLARING,
+    declaration_and_constraint,
+    excluding_qualifiers,
+)
 from dlog.language.lexer import FactRun
 from dlog.language.source import Source, Span
-from dlog.values import BUILTIN_TYPES
 from dlog.values.quoting import ESCAPES
 
 # Binding strength of binary operators, low to high; prefixes bind tighter than `*`, looser than `^`.
@@ -24,6 +28,7 @@ PRECEDENCE: dict[str, int] = {
     "bshl": 7, "bshr": 7, "bshru": 7, "+": 8, "-": 8, "*": 9, "/": 9, "%": 9, "^": 11,
 }  # fmt: skip
 PREFIX_PRECEDENCE = 10
+ANONYMOUS = "_"  # the name of the head of a query
 
 
 class _Prefixed:
@@ -67,6 +72,8 @@ class Builder(Transformer):
         return [plain or ast.Rule(heads, span=span)]
 
     def rule(self, c: list[Any]) -> list[ast.Node]:
+        if _is_anonymous(c[0]):
+            return [ast.Query(c[2], c[0], span=self.span(*c))]
         return [ast.Rule(_items(c[0]), c[2], span=self.span(*c))]
 
     def empty_rule(self, c: list[Any]) -> list[ast.Node]:
@@ -74,6 +81,8 @@ class Builder(Transformer):
 
     def aggregate_rule(self, c: list[Any]) -> list[ast.Node]:
         aggregations = tuple(x for x in c if isinstance(x, ast.Aggregation))
+        if _is_anonymous(c[0]):
+            return [ast.Query(c[-2], c[0], aggregations, span=self.span(*c))]
         return [ast.Rule(_items(c[0]), c[-2], aggregations, span=self.span(*c))]
 
     def constraint(self, c: list[Any]) -> list[ast.Node]:
@@ -86,7 +95,32 @@ class Builder(Transformer):
         return [ast.DeltaStatement(tuple(x for x in c if isinstance(x, ast.Delta)), span=self.span(*c))]
 
     def delta_rule(self, c: list[Any]) -> list[ast.Node]:
-        return [self.unsupported("delta rules", *[x for x in c if isinstance(x, ast.Delta)])]
+        arrow = next(i for i, x in enumerate(c) if isinstance(x, Token) and x.type == "ARROW")
+        heads = tuple(x for x in c[:arrow] if isinstance(x, ast.Delta))
+        aggregations = tuple(x for x in c if isinstance(x, ast.Aggregation))
+        return [ast.DeltaRule(heads, c[-2], aggregations, span=self.span(*c))]
+
+    def sequence_rule(self, c: list[Any]) -> list[ast.Node]:
+        if str(c[2]).startswith("list"):
+            help = "number the values: f[i] = x <- seq<<>> p(x).  The one after f[i] is f[i + 1]"
+            self.diagnostics.error("there is no list<<...>>", self.span(c[2]), help)
+        index, order = (str(c[3]), c[5]) if c[3] is not None else (None, ())
+        return [ast.SequenceRule(c[0], c[-2], index, order, span=self.span(*c))]
+
+    def order(self, c: list[Any]) -> Any:
+        return tuple(x for x in c if isinstance(x, ast.Node))
+
+    def quoted_name(self, c: list[Any]) -> Token:
+        return c[1]
+
+    def property(self, c: list[Any]) -> list[ast.Node]:
+        names = tuple(str(x) for x in c[1:] if isinstance(x, Token) and x.type == "NAME")
+        value = next((x for x in c if isinstance(x, ast.Node)), None)
+        return [ast.Property(str(c[0]), names, value, span=self.span(*c))]
+
+    def block(self, c: list[Any]) -> list[ast.Node]:
+        name = "".join(str(x) for x in c[3:-2])
+        return [ast.BlockStart(name, span=self.span(*c))]
 
     def query(self, c: list[Any]) -> list[ast.Node]:
         return [ast.Query(c[1], span=self.span(*c))]
@@ -215,10 +249,15 @@ class Builder(Transformer):
     def application(self, c: list[Any]) -> ast.Node:
         return ast.Application(str(c[0]), tuple(c[2]), span=self.span(*c))
 
+    def reference(self, c: list[Any]) -> ast.Node:
+        key = ast.Variable(str(c[2]), span=self.span(c[2]))
+        pair = ast.Reference(key, c[4], span=self.span(c[2], c[4]))
+        return ast.Call(str(c[0]), (pair,), span=self.span(*c))
+
     def sized_call(self, c: list[Any]) -> ast.Node:
         """`decimal[10, 2](x)`: a type with its sizes, stored in the name of the call."""
         sizes = [x.value for x in c[2] if isinstance(x, ast.Constant) and x.kind == "int"]
-        if str(c[0]) not in BUILTIN_TYPES or len(sizes) != len(c[2]):
+        if str(c[0]) not in DECLARING or len(sizes) != len(c[2]):
             self.diagnostics.error("only a type can take both [...] and (...)", self.span(*c))
         name = f"{c[0]}[{','.join(map(str, sizes))}]"
         return ast.Call(name, tuple(c[5]), span=self.span(*c))
@@ -430,6 +469,12 @@ def _parameters(children: list[Any]) -> tuple[ast.Parameter, ...]:
 
 def _items(node: ast.Node) -> tuple[ast.Node, ...]:
     return node.items if isinstance(node, ast.Conjunction) else (node,)
+
+
+def _is_anonymous(head: ast.Node) -> bool:
+    """Whether a head is `_(x)` or `_[x] = y`: its rule is a query."""
+    atom = head.left if isinstance(head, ast.Comparison) and head.op == "=" else head
+    return isinstance(atom, ast.Call | ast.Application) and atom.name == ANONYMOUS
 
 
 def _flat(kind: type[ast.Conjunction] | type[ast.Disjunction], children: list[Any]) -> tuple[ast.Node, ...]:

@@ -28,10 +28,48 @@ def settle(tokens: list[Token]) -> None:
         if first == "D_DECL":
             _settle_qualifiers(tokens)
         return
+    _join_names(tokens)
     _settle_arrows(tokens)
     _settle_deltas(tokens)
     _settle_aggregates(tokens)
     _settle_words(tokens)
+
+
+def _join_names(tokens: list[Token]) -> None:
+    """`person:name(` is one name, and so is all behind a backtick; but not `x:p(` in `sum x:p(x)`."""
+    if not any(token.type == "COLON" for token in tokens):
+        return
+    joined: list[Token] = []
+    index, aggregates = 0, False
+    while index < len(tokens):
+        token = tokens[index]
+        end = _end_of_name(tokens, index)
+        follows = tokens[end].type if end < len(tokens) else ""
+        quoted = bool(joined) and joined[-1].type == "BACKTICK"
+        aggregates |= token.type == "NAME" and token.value in AGGREGATES and not quoted
+        if end > index + 1 and (quoted or (follows in ("LPAR", "LSQB") and not aggregates)):
+            text = "".join(str(part.value) for part in tokens[index:end])
+            kind = "PROPERTY" if text.startswith("lang:") and index == 0 else "NAME"
+            joined.append(Token(kind, text, start_pos=token.start_pos, end_pos=tokens[end - 1].end_pos))
+            index = end
+            continue
+        if token.type in _STOPS or token.type in OPENERS:
+            aggregates = False
+        joined.append(token)
+        index += 1
+    tokens[:] = joined
+
+
+def _end_of_name(tokens: list[Token], index: int) -> int:
+    """Where a name with colons, without blanks, ends."""
+    end = index + 1
+    if tokens[index].type != "NAME":
+        return end
+    while [token.type for token in tokens[end : end + 2]] == ["COLON", "NAME"] and all(
+        tokens[at].end_pos == tokens[at + 1].start_pos for at in (end - 1, end)
+    ):
+        end += 2
+    return end
 
 
 def _settle_arrows(tokens: list[Token]) -> None:
@@ -67,8 +105,9 @@ def _settle_deltas(tokens: list[Token]) -> None:
     if tokens[0].type not in _DELTA_TOKENS:
         return
     depth, at_item = 0, True
-    for token in tokens:
+    for index, token in enumerate(tokens):
         if token.type == "ARROW":
+            _settle_events(tokens, index)
             break
         if at_item and token.type in _DELTA_TOKENS:
             token.type = "DELTA"
@@ -76,10 +115,59 @@ def _settle_deltas(tokens: list[Token]) -> None:
         at_item = token.type == "COMMA" and depth == 0
 
 
+_BEFORE_ITEMS = frozenset({"ARROW", "AGG_CLOSE", "COMMA", "SEMICOLON", "BANG", "LPAR", "LBRACE"})
+_BEHIND_ITEMS = frozenset({"COMMA", "SEMICOLON", "END", "RPAR", "RBRACE"})
+
+
+def _settle_events(tokens: list[Token], start: int) -> None:
+    """In the body of a delta rule `-p(x)` and `-f[x] = y` are events; `-f(x) < 3` is a comparison, and so is
+    what arguments and parts of terms contain."""
+    closers = _closers(tokens)
+    formulas = [True]  # whether conditions are between the brackets that are open
+    for index in range(start + 1, len(tokens)):
+        token, before = tokens[index], tokens[index - 1].type
+        if OPENERS.get(token.type, 0) > 0:
+            behind = (
+                tokens[closers[index] + 1].type if closers.get(index, -2) + 1 in range(len(tokens)) else ""
+            )
+            grouped = token.type == "LPAR" and before in _BEFORE_ITEMS and behind in _BEHIND_ITEMS
+            formulas.append(token.type == "LBRACE" or (grouped and formulas[-1]))
+        elif OPENERS.get(token.type, 0) < 0 and len(formulas) > 1:
+            formulas.pop()
+        elif before in _BEFORE_ITEMS and formulas[-1] and _is_event(tokens, index, closers):
+            token.type = "EVENT"
+
+
+def _is_event(tokens: list[Token], sign: int, closers: dict[int, int]) -> bool:
+    kinds = [token.type for token in tokens[sign + 1 : sign + 3]]
+    if (
+        tokens[sign].type not in _DELTA_TOKENS
+        or kinds not in (["NAME", "LPAR"], ["NAME", "LSQB"])
+        or sign + 2 not in closers
+    ):
+        return False
+    end = closers[sign + 2] + 1
+    behind = tokens[end].type if end < len(tokens) else ""
+    return behind == "EQ" if kinds[1] == "LSQB" else behind in _BEHIND_ITEMS
+
+
+def _closers(tokens: list[Token]) -> dict[int, int]:
+    """The bracket that closes each bracket, by their places."""
+    found: dict[int, int] = {}
+    opened: list[int] = []
+    for index, token in enumerate(tokens):
+        step = OPENERS.get(token.type, 0)
+        if step > 0:
+            opened.append(index)
+        elif step < 0 and opened:
+            found[opened.pop()] = index
+    return found
+
+
 def _settle_words(tokens: list[Token]) -> None:
     previous = ""
     for index, token in enumerate(tokens):
-        if token.type == "NAME":
+        if token.type == "NAME" and previous != "BACKTICK":
             follows = tokens[index + 1].type if index + 1 < len(tokens) else ""
             token.type = _word_type(str(token.value), previous in OPERAND_ENDS, follows)
         previous = token.type

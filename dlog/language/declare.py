@@ -15,6 +15,10 @@ from dlog.values import BUILTIN_TYPES
 
 # Names of the same type in both syntaxes, under the name that `format` prints.
 CANONICAL_TYPE = {name: type.name for name, type in BUILTIN_TYPES.items()}
+# LogiQL's names of types on the right of `->`, where `.type` may give them another meaning elsewhere.
+_LOGIQL = {"uint": "unsigned", "boolean": "bool"}
+DECLARING = BUILTIN_TYPES.keys() | _LOGIQL.keys()
+_USUAL_WIDTH = {"int": 64, "unsigned": 64, "float": 64, "decimal": 64}
 
 
 # Qualifiers of which a declaration has at most one: how rows are stored, and hints that say the opposite.
@@ -39,13 +43,15 @@ def declaration_and_constraint(
     right: ast.Node | None,
     span: Span,
     diagnostics: Diagnostics,
-    types: Container[str] = BUILTIN_TYPES,
+    types: Container[str] = DECLARING,
 ) -> list[ast.Node]:
     """The one or two statements that `left -> right.` contains; `right` is None for `p(x) -> .`
 
     The types that a program declares are known only when all of it has been read.
     """
     items = () if right is None else right.items if isinstance(right, ast.Conjunction) else (right,)
+    if (entity := _entity(left, items, span)) is not None:
+        return [entity]
     typed = [x for x in items if isinstance(x, ast.Call) and x.name.split("[")[0] in types]
     rest = [x for x in items if not any(x is t for t in typed)]
     declaration = _declaration(left, typed, span) if typed or right is None else None
@@ -62,6 +68,25 @@ def declaration_and_constraint(
         right_part = formula[0] if len(formula) == 1 else ast.Conjunction(tuple(formula), span=span)
         out.append(ast.Constraint(left, right_part, span=span))
     return out
+
+
+def _entity(left: ast.Node, items: tuple[ast.Node, ...], span: Span) -> ast.Entity | None:
+    """`person(p), person_name(p : n) -> string(n).`"""
+    if not isinstance(left, ast.Conjunction) or len(left.items) != 2 or len(items) != 1:
+        return None
+    entity, mode = left.items
+    (right,) = items
+    if not all(isinstance(x, ast.Call) and len(x.args) == 1 for x in (entity, mode, right)):
+        return None
+    assert isinstance(entity, ast.Call) and isinstance(mode, ast.Call) and isinstance(right, ast.Call)
+    pair = mode.args[0]
+    if not isinstance(pair, ast.Reference) or not isinstance(pair.value, ast.Variable):
+        return None
+    types = _declared_types([right], {pair.value.name})
+    if entity.args != (pair.key,) or not isinstance(pair.key, ast.Variable) or not types:
+        return None
+    variables = (pair.key.name, pair.value.name)
+    return ast.Entity(entity.name, mode.name, variables, types[pair.value.name], span=span)
 
 
 def _declaration(left: ast.Node, typed: list[ast.Call], span: Span) -> ast.Declaration | None:
@@ -97,8 +122,14 @@ def _declared_types(typed: list[ast.Call], names: set[str]) -> dict[str, ast.Typ
             return None
         name, _, sizes = call.name.partition("[")
         numbers = tuple(int(s) for s in sizes[:-1].split(",") if s) if sizes else ()
-        types.setdefault(argument.name, ast.TypeRef(CANONICAL_TYPE.get(name, name), numbers, span=call.span))
+        types.setdefault(argument.name, type_of(name, numbers, call.span))
     return types
+
+
+def type_of(name: str, sizes: tuple[int, ...], span: Span) -> ast.TypeRef:
+    """`int[64]` is `int`; other widths are ranges of it: see `dlog.ir.expand.widths`."""
+    name = _LOGIQL.get(name) or CANONICAL_TYPE.get(name, name)
+    return ast.TypeRef(name, () if sizes == (_USUAL_WIDTH.get(name),) else sizes, span=span)
 
 
 def _check_types(declaration: ast.Declaration, typed: list[ast.Call], diagnostics: Diagnostics) -> None:

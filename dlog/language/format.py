@@ -162,7 +162,7 @@ def _pieces(program: ast.Program) -> Iterator[_Piece]:
 
 
 def _placed(text: str, first: ast.Node, last: ast.Node) -> _Piece:
-    opens = isinstance(first, ast.ComponentStart) - isinstance(first, ast.ComponentEnd)
+    opens = isinstance(first, ast.ComponentStart | ast.BlockStart) - isinstance(first, ast.ComponentEnd)
     if first.span is None:
         return _Piece(text, opens=opens)
     return _Piece(text, first.span.source, first.span.start, last.span.end, opens)
@@ -229,7 +229,14 @@ def _laid_out(statement: ast.Node) -> str:
     if isinstance(statement, ast.Constraint):
         return _body_below(f"{printing.constraint_left(statement)} ->", statement.right)
     if isinstance(statement, ast.Query):
-        return _body_below("?-", statement.body)
+        start = "?-" if statement.head is None else f"{printing.literal(statement.head)} <-"
+        return _body_below(f"{start} {printing.aggregations(statement)}".rstrip(), statement.body)
+    if isinstance(statement, ast.DeltaRule):
+        heads = ", ".join(map(printing.delta, statement.heads))
+        return _body_below(f"{heads} <- {printing.aggregations(statement)}".rstrip(), statement.body)
+    if isinstance(statement, ast.SequenceRule):
+        start = f"{printing.formula(statement.head)} <- {printing.sequence(statement)}"
+        return _body_below(start, statement.body)
     if isinstance(statement, ast.DeltaStatement):
         return f",\n{_INDENT}".join(map(printing.delta, statement.deltas)) + "."
     if isinstance(statement, ast.Declaration):

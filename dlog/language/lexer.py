@@ -21,6 +21,7 @@ from dlog.language import context
 from dlog.language.source import Source, Span
 from dlog.language.vocabulary import (
     AGGREGATES,
+    BLOCK,
     DIRECTIVE,
     DIRECTIVE_TOKENS,
     DIRECTIVES,
@@ -196,9 +197,17 @@ class _Scanner:
             return end
         self.depth += context.OPENERS.get(kind, 0)
         self.add(kind, text, start, end)
-        if text == "." or (kind == "LBRACE" and self.current[0].type == "D_COMP"):
+        if text == "." or (kind == "LBRACE" and self.opens_block()):
             self.end_statement()
         return end
+
+    def opens_block(self) -> bool:
+        """Whether the `{` just read begins the contents of a component, or of ``block(`name)``."""
+        first = self.current[0]
+        kinds = [token.type for token in self.current[1:3]]
+        if first.value == BLOCK and kinds == ["LPAR", "BACKTICK"] and self.current[-2].type == "RPAR":
+            first.type = "D_BLOCK"
+        return first.type in ("D_COMP", "D_BLOCK")
 
     # Directives
 

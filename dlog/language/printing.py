@@ -58,10 +58,24 @@ def literal(node: ast.Node) -> str:
     if isinstance(node, ast.Conjunction | ast.Disjunction):
         return f"({formula(node)})"
     if isinstance(node, ast.Comparison):
-        return f"{term(node.left)} {node.op} {term(node.right)}"
+        left = _guarded(node.left) if node.op == "=" else term(node.left)
+        return f"{left} {node.op} {term(node.right)}"
+    if isinstance(node, ast.Delta):
+        return delta(node)
     if isinstance(node, ast.Negation):
         inner = literal(node.body)
         return f"!({inner})" if _reads_as_two(node.body) else f"!{inner}"
+    return _guarded(node)
+
+
+def _guarded(node: ast.Node) -> str:
+    """A term.  In the body of a delta rule `-p(x)` is an event, and so is `-f[x] = y`, but not `-(p(x))`."""
+    if (
+        isinstance(node, ast.Unary)
+        and node.op == "-"
+        and isinstance(node.operand, ast.Call | ast.Application)
+    ):
+        return f"-({term(node.operand)})"
     return term(node)
 
 
@@ -103,6 +117,8 @@ def term(node: ast.Node, floor: int = 0, guarded: bool | None = None) -> str:
     if isinstance(node, ast.Application):
         text = f"{node.name}[{', '.join(map(term, node.args))}]"
         return f"({text})" if guarded and node.name in AGGREGATES else text
+    if isinstance(node, ast.Reference):
+        return f"{term(node.key)} : {term(node.value)}"
     if isinstance(node, ast.Record):
         return f"[{', '.join(map(term, node.args))}]"
     if isinstance(node, ast.Branch):
@@ -179,7 +195,7 @@ def at_start(text: str, first: ast.Node) -> str:
     return f"({literal(first)}){text[len(literal(first)) :]}"
 
 
-def aggregations(rule: ast.Rule) -> str:
+def aggregations(rule: ast.Rule | ast.DeltaRule | ast.Query) -> str:
     """`agg<<n = count()>> ` with the space after it, or nothing."""
     if not rule.aggregations:
         return ""
@@ -191,6 +207,40 @@ def _rule(rule: ast.Rule) -> str:
     if rule.body is None:
         return f"{head(rule)}."
     return f"{head(rule)} <- {aggregations(rule)}{formula(rule.body)}."
+
+
+def _query(node: ast.Query) -> str:
+    start = "?-" if node.head is None else f"{literal(node.head)} <-"
+    return f"{start} {aggregations(node)}{formula(node.body)}."
+
+
+def _delta_rule(node: ast.DeltaRule) -> str:
+    heads = ", ".join(map(delta, node.heads))
+    return f"{heads} <- {aggregations(node)}{formula(node.body)}."
+
+
+def _sequence_rule(node: ast.SequenceRule) -> str:
+    return f"{formula(node.head)} <- {sequence(node)} {formula(node.body)}."
+
+
+def sequence(node: ast.SequenceRule) -> str:
+    """`seq<<i = (x, y)>>`"""
+    order = ", ".join(map(term, node.order))
+    order = f"({order})" if len(node.order) > 1 else order
+    return f"seq<<{node.index} = {order}>>" if node.index is not None else "seq<<>>"
+
+
+def _property(node: ast.Property) -> str:
+    names = ", ".join(f"`{name}" for name in node.predicates)
+    if node.value is None:
+        return f"{node.name}({names})."
+    return f"{node.name}[{names}] = {term(node.value)}."
+
+
+def _entity(node: ast.Entity) -> str:
+    key, value = node.variables
+    sizes = f"[{', '.join(map(str, node.type.params))}]" if node.type.params else ""
+    return f"{node.name}({key}), {node.reference}({key} : {value}) -> {node.type.name}{sizes}({value})."
 
 
 def constraint_left(node: ast.Constraint) -> str:
@@ -305,7 +355,13 @@ def _bases(node: ast.ComponentStart) -> str:
 _STATEMENTS: dict[type[ast.Node], Callable[[Any], str]] = {
     ast.Rule: _rule,
     ast.Constraint: _constraint,
-    ast.Query: lambda node: f"?- {formula(node.body)}.",
+    ast.Query: _query,
+    ast.DeltaRule: _delta_rule,
+    ast.SequenceRule: _sequence_rule,
+    ast.Property: _property,
+    ast.Entity: _entity,
+    ast.Block: lambda node: "\n".join([*map(format_node, (node.start, *node.statements)), "}"]),
+    ast.BlockStart: lambda node: f"block(`{node.name}) {{",
     ast.DeltaStatement: lambda node: f"{', '.join(map(delta, node.deltas))}.",
     ast.Delta: delta,
     ast.Facts: lambda node: " ".join(fact(node, row) for row in node.rows),

@@ -23,6 +23,7 @@ _COMMAND = re.compile(r"\s*\.([A-Za-z_]+)(?:\s+(.*?))?\s*$", re.DOTALL)
 _WORD = re.compile(r"\s*(begin|commit|rollback)\s*\.?\s*(?://.*)?$")
 _CONNECTORS = frozenset({",", "|", "=", "<:", ":"})
 _COMPONENT = "comp"  # a directive that goes on up to its closing brace
+_BLOCK = re.compile(r"\s*block\s*\(\s*`")  # goes on up to its closing brace, too
 _OPENERS = {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}
 
 
@@ -133,7 +134,7 @@ def pieces(lines: Iterable[str], name: str) -> Iterator[Piece]:
 
 def is_complete(text: str) -> bool:
     """Whether a text ends where a statement, or a directive, may end.  O(length)."""
-    last, depth, is_directive, is_component, count = "", 0, False, False, 0
+    last, depth, is_directive, is_component, count = "", 0, False, _BLOCK.match(text) is not None, 0
     for kind, word, _, _ in _tokens(text):
         if kind == "BAD_COMMENT":
             return False
@@ -156,7 +157,8 @@ def _statements(text: str) -> list[tuple[int, int]]:
     begin, depth, is_component = -1, 0, False
     for _, word, start, end in _tokens(text):
         if begin < 0:
-            begin, depth, is_component = start, 0, word == "." and _directive(text, end) == _COMPONENT
+            is_component = word == "." and _directive(text, end) == _COMPONENT
+            begin, depth, is_component = start, 0, is_component or _BLOCK.match(text, start) is not None
         depth += _OPENERS.get(word, 0)
         if is_component:
             is_end = word == "}" and depth <= 0

@@ -32,6 +32,7 @@ DIRECTIVE_TOKENS = {
     "override": "D_OVERRIDE",
     **dict.fromkeys(IO_DIRECTIVES, "D_IO"),
 }
+BLOCK = "block"  # ``block(`name) {``
 UNSUPPORTED_DIRECTIVES = {
     "functor": "user functors",
 }
@@ -42,7 +43,7 @@ SYMBOLS = {
     "<=": "CMP", ">=": "CMP", "!=": "CMP", "=": "EQ", "<": "CMP", ">": "CMP", "<:": "SUBTYPE",
     ":": "COLON", ",": "COMMA", ";": "SEMICOLON", ".": "END", "(": "LPAR", ")": "RPAR", "[": "LSQB",
     "]": "RSQB", "{": "LBRACE", "}": "RBRACE", "+": "PLUS", "-": "MINUS", "*": "STAR", "/": "STAR",
-    "%": "STAR", "^": "CARET", "!": "BANG", "|": "BAR", "@": "AT", "$": "DOLLAR",
+    "%": "STAR", "^": "CARET", "!": "BANG", "|": "BAR", "@": "AT", "$": "DOLLAR", "`": "BACKTICK",
 }  # fmt: skip
 
 # Quantifiers are possessive (`*+`), so that a text which does not match fails without backtracking.  Those of
@@ -62,9 +63,10 @@ TOKEN = re.compile(
   | (?P<FLOAT>[0-9]++\.[0-9]++(?>(?:[eE][+-]?[0-9]++)?))
   | (?P<INT>0[xX][0-9a-fA-F]++|0[bB][01]++|[0-9]++)(?P<UNSIGNED>u)?+
   | (?P<AGG_OPEN>agg\s*+<<)
+  | (?P<SEQ_OPEN>(?:seq|list)\s*+<<)
   | (?P<CHOICE>choice-domain\b)
-  | (?P<NAME>{_NAME})
-  | (?P<SYMBOL>:-|<-|->|\?-|>>|<=|>=|!=|<:|[=<>:,;.()\[\]{{}}+\-*/%^!|@$])
+  | (?P<NAME>{_NAME}(?>(?:@[A-Za-z]++)?))
+  | (?P<SYMBOL>:-|<-|->|\?-|>>|<=|>=|!=|<:|[=<>:,;.()\[\]{{}}+\-*/%^!|@$`])
     """,
     re.VERBOSE | re.DOTALL | re.ASCII,
 )
@@ -96,7 +98,6 @@ EXPONENT_HELP = "a float has digits on both sides of its point, as in 1.0e5"
 STRAY_HELP = {
     "&": "`and` is written `,`",
     "'": 'strings are written in double quotes: "text"',
-    "`": 'strings are written in double quotes: "text"',
     "#": "comments begin with //",
     "~": "negation is written `!`",
     "¬": "negation is written `!`",

@@ -27,11 +27,13 @@ from dlog.lftj.plan import (
     Exists,
     Holds,
     Leap,
+    MakeRecord,
     Not,
     Or,
     Plan,
     RangeStep,
     RankCompare,
+    ReadField,
     Seek,
     Step,
     Value,
@@ -245,3 +247,9 @@ class Assembler:
                 b = step.a if step.b < 0 else step.b
                 operation = (OPERATION[step.op], o.KIND[step.kind])
                 self.put(o.COMPUTE, fail, *operation, self.slot(step.dst), self.slot(step.a), self.slot(b))
+            case MakeRecord():
+                arity, fields = len(step.fields), map(self.slot, step.fields)
+                self.put(o.MAKE, fail, step.shape, arity, self.own(arity), self.slot(step.dst), *fields)
+            case ReadField():
+                slots = self.slot(step.dst), self.slot(step.record)
+                self.put(o.FIELD, fail, step.constructor, step.index, *slots)

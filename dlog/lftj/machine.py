@@ -30,6 +30,7 @@ from dlog.lftj.opcodes import (
     EMIT,
     EMITTED,
     FAIL,
+    FIELD,
     FLAT,
     HALT,
     HI,
@@ -40,6 +41,7 @@ from dlog.lftj.opcodes import (
     LEAP_OPEN,
     LEFT,
     LO,
+    MAKE,
     NEXT,
     NEXTS,
     OUTPUT_FULL,
@@ -58,6 +60,7 @@ from dlog.lftj.opcodes import (
     VALUE,
 )
 from dlog.lftj.primitives import compare, compute, range_direction, range_next, range_step
+from dlog.lftj.record_steps import make_record, read_field
 from dlog.storage.arena.pointer import pointer
 from dlog.storage.index.trie_kernels import end_of
 from dlog.storage.layout import FLAT_BASE, FLAT_STRIDE, N_ROWS
@@ -177,6 +180,10 @@ def step(arena, code, pc, state, ranks):
         good = compare(a, state[b], state[code[pc + ARGS + 2]])
     elif op == COMPUTE:
         good = assign(code, pc, state, ranks)
+    elif op == FIELD:
+        good = read_field(code, pc, state)
+    elif op == MAKE:
+        make_record(code, pc, state)
     elif op == COUNT:
         state[EMITTED] += 1
         good = False

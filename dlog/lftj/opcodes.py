@@ -33,6 +33,7 @@ TAKEN_A: Final = 10  # how far `intersect` got in its two inputs
 TAKEN_B: Final = 11
 SCRATCH: Final = 12  # address of the scratch
 LEFT: Final = 13  # the budget left after a slice
+RECORDS: Final = 14  # address of the addresses of the table of records: see `record_steps`
 HEADER: Final = 16
 
 # A range block.
@@ -75,6 +76,8 @@ REDO: Final = 14  #       own: go to the address it holds
 EMIT: Final = 15  #       n, slots
 COUNT: Final = 16
 JUMP: Final = 17
+MAKE: Final = 24  #       shape, n, own, dst, n slots
+FIELD: Final = 25  #      constructor, index, dst, slot
 # Only in traced plans: see `trace_machine`.
 NOTE: Final = 18  #        own, words of the notes before it, n, n addresses of what is written
 SPAN: Final = 19  #        own, n, n_lower, n_upper, n ranges, bounds as (slot, strict)

@@ -117,6 +117,25 @@ class Compute:
 
 
 @dataclass(frozen=True)
+class MakeRecord:
+    """Bind `dst` to the record with these fields.  `shape` is its number in the table of records."""
+
+    shape: int
+    dst: Slot
+    fields: tuple[Operand, ...]
+
+
+@dataclass(frozen=True)
+class ReadField:
+    """Bind `dst` to a field of a record; fail if another constructor made it, or if it has none."""
+
+    constructor: int
+    index: int
+    dst: Slot
+    record: Operand
+
+
+@dataclass(frozen=True)
 class RangeStep:
     """Bind `slot` to start, start + step, ... while it is before `end` (after it, if the step is negative).
 
@@ -169,7 +188,9 @@ class Count:
 
 Test: TypeAlias = Holds | Compare | RankCompare
 Block: TypeAlias = Not | Exists | Or
-Step: TypeAlias = Leap | Seek | Value | RangeStep | Compute | Test | Block | Emit | Count
+Step: TypeAlias = (
+    Leap | Seek | Value | RangeStep | Compute | MakeRecord | ReadField | Test | Block | Emit | Count
+)
 
 
 @dataclass(frozen=True)
@@ -217,6 +238,8 @@ def written(step: Step) -> tuple[Slot, ...]:
     match step:
         case Leap(slot=slot) | Value(slot=slot) | RangeStep(slot=slot) | Compute(dst=slot):
             return (slot,)
+        case MakeRecord(dst=slot) | ReadField(dst=slot):
+            return (slot,)
     return ()
 
 
@@ -231,6 +254,10 @@ def read(step: Step) -> tuple[Slot, ...]:
             return (step.a, step.b)
         case Compute():
             return (step.a,) if step.op in UNARY_OPS else (step.a, step.b)
+        case MakeRecord():
+            return step.fields
+        case ReadField():
+            return (step.record,)
         case RangeStep():
             return (step.start, step.end) if step.step is None else (step.start, step.end, step.step)
         case Emit():

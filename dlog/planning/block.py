@@ -9,6 +9,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 
 from dlog.ir.lower.grounding import ground
+from dlog.ir.record_forms import is_constructor
 from dlog.ir.rules import Atom, Const, Disjunction, Form, Negation, Operand, Primitive, Var
 from dlog.lftj.plan import (
     Compare,
@@ -30,7 +31,18 @@ from dlog.planning.primitive_steps import determines, try_primitive
 from dlog.values import Type
 
 Encode = Callable[[Const, Type], int | None]
+Shape = Callable[[int, tuple[int, ...]], int]  # of a constructor and what its fields hold: a number
+
+
+def no_shapes(constructor: int, kinds: tuple[int, ...]) -> int:
+    raise AssertionError("this plan makes no records")
+
+
 _FLIP = {"lt": "gt", "le": "ge", "gt": "lt", "ge": "le"}
+
+
+def _makes_record(form: Form) -> bool:
+    return isinstance(form, Primitive) and is_constructor(form.name)
 
 
 def cut(steps: list[Step], outputs: set[int]) -> list[Step]:
@@ -94,6 +106,7 @@ class Compiler:
         self.alike = False  # whether branches of a disjunction bind shared variables in the same order
         self.led_by: tuple[str, ...] = ()  # that of the first branch
         self.exhaustive = EXHAUSTIVE
+        self.shape: Shape = no_shapes
         self.slots: dict[str, int] = {}
         self.constants: dict[int, tuple[int, int]] = {}  # code -> (slot, code)
         self.extra_constants: list[tuple[int, int]] = []
@@ -328,8 +341,9 @@ class Block:
         progress = True
         while progress:
             progress = self.read_values()
-            for form in list(self.pending):
-                if self.try_form(form):
+            # Records are made after all tests: one that fails leaves none.
+            for form in sorted(self.pending, key=_makes_record):
+                if not (progress and _makes_record(form)) and self.try_form(form):
                     self.pending.remove(form)
                     progress = True
 

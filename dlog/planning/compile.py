@@ -24,7 +24,7 @@ from dlog.lftj.plan import (
     Step,
 )
 from dlog.planning.arrange import AtomUse, arranged, arrangement
-from dlog.planning.block import Block, Compiler, Encode, cut
+from dlog.planning.block import Block, Compiler, Encode, Shape, cut, no_shapes
 from dlog.planning.cost import Statistics
 from dlog.planning.cross_products import cross_products
 from dlog.planning.key_order import Implied, KeyOrder
@@ -64,6 +64,7 @@ def compile_join(
     implied: Implied | None = None,
     post_join: bool = False,
     alike: bool = False,
+    shape: Shape = no_shapes,
 ) -> CompiledJoin:
     """A plan for a conjunction of kernel forms.
 
@@ -72,13 +73,14 @@ def compile_join(
     the forms whose rows are given one by one: its variables are parameters of the plan, bound before it runs.
     `first` names a variable to begin with; `implied` gives the atoms that are semijoins, and of what.
     `alike`: all branches of a disjunction bind what they share in the order of the first, whatever indices
-    that takes.
+    that takes.  `shape` gives the numbers of shapes, for forms that make records.
 
     If `post_join`, the caller makes the comparisons that would come last, of outputs only: on arrays
     they take 3 ns a row, in the join 30, and the join's last level can then be written in batches.
     """
     compiler = Compiler(types, columns, statistics, encode, first, implied)
     compiler.alike = alike
+    compiler.shape = shape
     known = () if driver is None else tuple(dict.fromkeys(a.name for a in driver.args if isinstance(a, Var)))
     given = tuple((name, compiler.slot(name)) for name in known)
     steps, key_order = compiler.block(list(forms), set(known), set(outputs), bag or count)

@@ -20,6 +20,7 @@ from typing import TypeAlias
 
 from dlog.ir.lower.grounding import ground
 from dlog.ir.primitives import signature_of
+from dlog.ir.record_forms import is_record_form
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Var
 from dlog.planning.versions import is_change
 from dlog.values import MAX_PRECISION, Type
@@ -289,15 +290,17 @@ _ARITHMETIC = frozenset(
 )
 
 
-def in_kernel(form: Form, types: Types, bag: bool = False) -> bool:
-    """Whether a form can run inside a join.  In a bag a disjunction may not bind: it could count twice."""
+def in_kernel(form: Form, types: Types, bag: bool = False, records: bool = False) -> bool:
+    """Whether a form can run inside a join.  In a bag a disjunction may not bind: it could count twice.
+
+    `records`: the join may make records and take them apart."""
     if isinstance(form, Atom):
         return True
     if isinstance(form, Negation):
-        return all(in_kernel(f, types) for f in form.body.forms)
+        return all(in_kernel(f, types, False, records) for f in form.body.forms)
     if isinstance(form, Disjunction):
-        return not bag and all(in_kernel(f, types) for b in form.branches for f in b.forms)
-    return _primitive_in_kernel(form, types)
+        return not bag and all(in_kernel(f, types, False, records) for b in form.branches for f in b.forms)
+    return (records and is_record_form(form.name)) or _primitive_in_kernel(form, types)
 
 
 def _primitive_in_kernel(form: Primitive, types: Types) -> bool:

@@ -8,9 +8,19 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable
 from typing import TYPE_CHECKING
 
+from dlog.ir.record_forms import branch_of, field_of, is_record_form
 from dlog.ir.rules import Form, Operand, Primitive, Var
-from dlog.lftj.plan import Compare, Compute, Exists, RangeStep, RankCompare, Step
-from dlog.values import Type
+from dlog.lftj.plan import (
+    Compare,
+    Compute,
+    Exists,
+    MakeRecord,
+    RangeStep,
+    RankCompare,
+    ReadField,
+    Step,
+)
+from dlog.values import RecordType, Type
 
 if TYPE_CHECKING:
     from dlog.planning.block import Block
@@ -26,7 +36,9 @@ def try_primitive(block: Block, form: Primitive) -> bool:
         return _copy(block, form, missing.pop())
     if missing:
         return False
-    if form.output is None:
+    if is_record_form(form.name):
+        _record(block, form)
+    elif form.output is None:
         _compare(block, form)
     elif form.name == "range":
         _range(block, form)
@@ -64,6 +76,22 @@ def _compute(block: Block, form: Primitive) -> None:
     inputs = [block.operand(a, block.c.type(a)) for a in form.inputs]
     op = _operation(form, type)
     _into(block, form.output, lambda slot: Compute(op, kind, slot, *inputs))
+
+
+def _record(block: Block, form: Primitive) -> None:
+    found = field_of(form.name)
+    of = block.c.type(form.output if found is None else form.inputs[0])  # type: ignore[arg-type]
+    assert isinstance(of, RecordType)
+    number = of.numbers[branch_of(form.name)]
+    if found is None:
+        constructor = of.constructors[number]
+        pairs = zip(form.inputs, constructor.types, strict=True)
+        fields = tuple(block.operand(a, type) for a, type in pairs)
+        shape = block.c.shape(number, constructor.kinds)
+        _into(block, form.output, lambda slot: MakeRecord(shape, slot, fields))
+    else:
+        record = block.operand(form.inputs[0], of)
+        _into(block, form.output, lambda slot: ReadField(number, found[1], slot, record))
 
 
 def _range(block: Block, form: Primitive) -> None:

@@ -85,6 +85,11 @@ def _step(step: p.Step, depth: int, names: Mapping[int, str]) -> Iterator[_Row]:
         case p.Compute():
             by = f" {name(step.b)}" if step.b >= 0 else ""
             yield _Row(depth, f"{name(step.dst)} = {step.op} {name(step.a)}{by}", "test")
+        case p.MakeRecord():
+            yield _Row(depth, f"{name(step.dst)} = record of {', '.join(map(name, step.fields))}", "test")
+        case p.ReadField():
+            label = f"{name(step.dst)} = field {step.index + 1} of {name(step.record)}"
+            yield _Row(depth, label, "test")
         case p.RangeStep():
             yield _Row(depth, f"each {name(step.slot)} from {name(step.start)} to {name(step.end)}", "test")
         case p.Not() | p.Exists():

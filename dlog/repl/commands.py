@@ -12,6 +12,7 @@ from dlog.engine.commit.printed_facts import change_lines, in_order, is_derived
 from dlog.engine.saving import PROGRAM, save
 from dlog.errors import DlogError, did_you_mean
 from dlog.language.parse import load_file
+from dlog.language.source import read_source
 from dlog.report import cost_text, oracle_lines, print_stats, signed_counts
 
 if TYPE_CHECKING:
@@ -57,12 +58,12 @@ def _load(session: Session, argument: str) -> None:
     """A program; or a folder that `.save` wrote, whose program finds its facts there."""
     path, database = Path(argument), session.database
     if not path.is_dir():
-        session.execute(load_file(argument).statements)
+        session.execute(load_file(argument).statements, to_stay=True)
         return
     facts = database.facts_folder
     database.facts_folder = path
     try:
-        session.execute(load_file(str(path / PROGRAM)).statements)
+        session.execute(load_file(str(path / PROGRAM)).statements, to_stay=True)
     finally:
         database.facts_folder = facts
 
@@ -102,6 +103,26 @@ def _remove(session: Session, argument: str) -> None:
             raise DlogError(f"there is no rule {number}", help=".rules lists them with their numbers")
         argument = rules[number - 1]
     session.remove(argument if argument.endswith(".") else f"{argument}.")
+
+
+def _addblock(session: Session, argument: str) -> None:
+    name, _, path = argument.partition(" ")
+    path = path.strip()
+    if not path:
+        raise DlogError(".addblock needs a name and a file", help=".addblock NAME FILE")
+    text = read_source(path).text
+    session.change_block(lambda transaction: transaction.add_block(name, text, path))
+
+
+def _removeblock(session: Session, argument: str) -> None:
+    session.change_block(lambda transaction: transaction.remove_block(argument))
+
+
+def _blocks(session: Session, _: str) -> None:
+    for name, text in session.blocks.items():
+        session.say(name)
+        for line in text.splitlines():
+            session.say(f"    {line}")
 
 
 def _print(session: Session, argument: str) -> None:
@@ -221,6 +242,9 @@ COMMANDS = {
     "list": Command(_list, "", "predicates, their types and numbers of rows"),
     "rules": Command(_rules, "", "rules and constraints, with numbers"),
     "remove": Command(_remove, "RULE", "remove a rule: its number in .rules, or its text"),
+    "addblock": Command(_addblock, "NAME FILE", "add the statements of a file as a block"),
+    "removeblock": Command(_removeblock, "NAME", "remove a block with its statements"),
+    "blocks": Command(_blocks, "", "the blocks with their statements"),
     "print": Command(_print, "P", "the rows of a predicate"),
     "stats": Command(_stats, "", "what the last transaction cost, and how predicates were maintained"),
     "explain": Command(_explain, "[--all] [P]", "how rules are evaluated and maintained, and why"),

@@ -12,7 +12,15 @@ from dlog.ir.goals.materialize import ALWAYS, DIRECTIVE
 from dlog.language import ast
 from dlog.report import change_parts, milliseconds
 
-_NOUNS = {ast.Rule: "rule", ast.Constraint: "constraint", ast.Declaration: "declaration"}
+_NOUNS = {
+    ast.Rule: "rule",
+    ast.SequenceRule: "rule",
+    ast.DeltaRule: "delta rule",
+    ast.Constraint: "constraint",
+    ast.Declaration: "declaration",
+    ast.Entity: "declaration",
+    ast.Block: "block",
+}
 
 
 def commit_line(commit: Commit, database: Database, earlier: ast.Program) -> str:
@@ -50,7 +58,9 @@ def _settings(program: ast.Program) -> dict[str, str]:
 
 
 def _numbers(counts: Counter[str]) -> list[str]:
-    return [f"{n} {noun}{'' if n == 1 else 's'}" for noun in _NOUNS.values() if (n := counts[noun])]
+    return [
+        f"{n} {noun}{'' if n == 1 else 's'}" for noun in dict.fromkeys(_NOUNS.values()) if (n := counts[noun])
+    ]
 
 
 def _counts(program: ast.Program) -> Counter[str]:

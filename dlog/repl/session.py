@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import TextIO, TypeVar
 
 from dlog.durable.database import FULL, Database, open_database
+from dlog.engine.blocks import blocks_of
 from dlog.engine.commit.commits import Change, Commit
 from dlog.engine.commit.printed_facts import change_lines
 from dlog.engine.commit.result import Result
@@ -142,15 +143,18 @@ class Session:
             for query in queries:  # readers see what was committed last
                 self.show(self.database.answer(query))
 
-    def execute(self, statements: tuple[ast.Node, ...]) -> None:
-        """Statements as one transaction, reported in one line; then the answers of its queries."""
+    def execute(self, statements: tuple[ast.Node, ...], to_stay: bool = False) -> None:
+        """Statements as one transaction, reported in one line; then the answers of its queries.
+
+        Delta rules run once, unless they are `to_stay`.
+        """
         if all(isinstance(s, ast.Query) for s in statements):
             for query in statements:
                 assert isinstance(query, ast.Query)
                 self.show(self._do(partial(self.database.answer, query)))
             return
         transaction = Transaction(self.database)
-        transaction.add_statements(statements)
+        transaction.add_statements(statements, to_stay)
         self._commit(transaction)
 
     def _word(self, word: str) -> None:
@@ -185,6 +189,11 @@ class Session:
         tree = self.database.tree if self._open is None else self._open.tree
         return [format_node(s) for s in tree.statements if isinstance(s, REMOVABLE)]
 
+    @property
+    def blocks(self) -> dict[str, str]:
+        """The blocks, as an open transaction would leave them."""
+        return blocks_of(self.database.tree if self._open is None else self._open.tree)
+
     def pending(self, predicate: str = "") -> list[Change]:
         """What the open transaction changes in base facts: of one predicate, or of all it mentions."""
         if self._open is None:
@@ -200,6 +209,13 @@ class Session:
         """Remove a rule or constraint: a transaction, or a part of the open one."""
         transaction = self._open or Transaction(self.database)
         transaction.remove_rule(rule)
+        if self._open is None:
+            self._commit(transaction)
+
+    def change_block(self, change: Callable[[Transaction], None]) -> None:
+        """Add or remove a block: a transaction, or a part of the open one."""
+        transaction = self._open or Transaction(self.database)
+        change(transaction)
         if self._open is None:
             self._commit(transaction)
 

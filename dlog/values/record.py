@@ -6,8 +6,9 @@ equal codes; `nil` is 0, and a branch without fields its place in the declaratio
 order: records are compared by = and != only.
 
 Outside rules a value is a text, as a program writes it: `[1, ["a", nil]]`, `$Add($Number(1), $Zero)`.  That
-is also its Arrow form, since a recursive type has no Arrow struct.  Python has tuples, None for `nil`, and
-`Branch` (see `dlog.values.record_text`).
+is also its form while columns are read and written.  Results and files in Arrow have structs, but for types
+that mention themselves, which have no finite struct type.  Python has tuples, None for `nil`, and `Branch`
+(see `dlog.values.record_text`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,7 @@ from dlog.values.heavy import pa, pc
 from dlog.values.misfit import Misfit, quoted
 from dlog.values.record_text import Branch, jsonable, plain_text, read, text_of, value_of
 from dlog.values.type import Codes, Converted, Literal, Type
+from dlog.values.union_values import values_of
 
 ANY_RECORD = "a record"  # stands for every type of records where types are still open
 NOTHING = "nothing"  # the kind of a literal that has the code 0 in every type of records, and is never shown
@@ -87,6 +89,37 @@ class RecordType(Type):
 
     # Arrow
 
+    @cached_property
+    def has_structs(self) -> bool:
+        """Whether its values are structs in Arrow: it does not mention itself, and has a field."""
+        return any(c.fields for c in self.constructors) and not self.is_recursive
+
+    @cached_property
+    def is_recursive(self) -> bool:
+        """Whether a value may contain another of the same type."""
+        known: list[RecordType] = []
+        todo: list[RecordType] = [self]
+        while todo:
+            of = todo.pop()
+            inner = [t for c in of.constructors for t in c.types if isinstance(t, RecordType)]
+            if self in inner:
+                return True
+            new = [t for t in dict.fromkeys(inner) if t not in known]
+            known += new
+            todo += new
+        return False
+
+    @cached_property
+    def tag(self) -> str:
+        """The name of the field that says which branch a struct is."""
+        name = "branch"
+        while name in self.numbers:
+            name += "_"
+        return name
+
+    def exported(self, codes: Codes, dictionary: Any) -> pa.Array:
+        return dictionary.records.structs(codes, self, dictionary)
+
     def arrow(self) -> pa.DataType:
         return pa.large_string()  # not `string`, as which files are read before their cells are parsed
 
@@ -117,8 +150,8 @@ class RecordType(Type):
         return _Conversions({"string": self._from_string}, self._from_values)
 
     def _from_values(self, column: pa.ChunkedArray) -> Converted:
-        """Columns of structs, lists or nulls, value by value."""
-        values, misfits = column_of_values(column.to_pylist(), self)
+        """Columns of structs, unions, lists or nulls, value by value."""
+        values, misfits = column_of_values(values_of(column), self)
         good = [place not in misfits for place in range(len(column))]
         return pa.chunked_array([values]), pa.array(good, pa.bool_())
 

@@ -10,7 +10,8 @@ import json
 import math
 import re
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass
+from dataclasses import fields as fields_of
 from functools import lru_cache
 from typing import TYPE_CHECKING, Any
 
@@ -256,13 +257,15 @@ def _float_text(text: str) -> str:
 
 
 def value_of(value: Any, type: RecordType) -> Any:
-    """A Python value in the form described above, or Misfit: lists are tuples, leaves are what their types
-    take."""
+    """A Python value in the form described above, or Misfit: lists are tuples, texts of records are
+    read, leaves are what their types take."""
     open: list[tuple[_Open, list[Any]]] = []
     wanted: Type = type
     while True:
         done = None
-        if wanted.is_record and value is not None:
+        if wanted.is_record and isinstance(value, str):
+            done = read(value, wanted)  # type: ignore[arg-type]
+        elif wanted.is_record and value is not None:
             opened, fields = _opened(value, wanted)  # type: ignore[arg-type]
             if fields:
                 open.append((opened, fields))
@@ -301,12 +304,10 @@ def _opened(value: Any, type: RecordType) -> tuple[_Open, list[Any]]:
             raise Misfit(f"{type} has no branch {name}")
     else:
         constructor = type.constructors[0]
-        names = [name for name, _ in constructor.fields]
-        if isinstance(value, dict) and set(value) == set(names):  # of a column of structs, or of JSON
-            value = [value[name] for name in names]
-        if not isinstance(value, tuple | list):
+        found = _in_order(value, constructor)
+        if found is None:
             raise wrong_kind(value, type)
-        fields = list(value)
+        fields = found
     if len(fields) != len(constructor.fields):
         what = f"${constructor.name}" if constructor.name else str(type)
         raise Misfit(f"{what} has {len(constructor.fields)} fields, not {len(fields)}")
@@ -314,14 +315,37 @@ def _opened(value: Any, type: RecordType) -> tuple[_Open, list[Any]]:
 
 
 def _branch_of(value: Any, type: RecordType) -> tuple[str, list[Any]]:
-    """A branch, or an object of one name with its fields, as JSON has it, or the name alone."""
+    """A branch; a struct with its name, as Arrow has it; an object of one name with its fields, as JSON has
+    it; an object of a class of its name."""
     if isinstance(value, Branch):
         return value.name, list(value.fields)
-    if isinstance(value, dict) and len(value) == 1:
+    name, fields = "" if isinstance(value, dict) else type_name(value), value
+    if isinstance(value, dict) and isinstance(value.get(type.tag), str):
+        name = value[type.tag]
+        fields = value.get(name)
+    elif isinstance(value, dict) and len(value) == 1:
         ((name, fields),) = value.items()
-        if isinstance(name, str) and isinstance(fields, list | tuple):
-            return name, list(fields)
-    raise wrong_kind(value, type)
+    constructor = type.constructor(name) if isinstance(name, str) else None
+    if constructor is None and isinstance(value, dict) and name and isinstance(name, str):
+        raise Misfit(f"{type} has no branch {name}")
+    found = None if constructor is None else [] if fields is None else _in_order(fields, constructor)
+    if found is None:
+        raise wrong_kind(value, type)
+    return name, found
+
+
+def type_name(value: Any) -> str:
+    return type(value).__name__
+
+
+def _in_order(value: Any, constructor: Constructor) -> list[Any] | None:
+    """The fields of a list, of a dictionary or dataclass with their names, or None."""
+    names = [name for name, _ in constructor.fields]
+    if is_dataclass(value) and not isinstance(value, type):
+        value = {field.name: getattr(value, field.name) for field in fields_of(value)}
+    if isinstance(value, dict) and set(value) == set(names):
+        return [value[name] for name in names]
+    return list(value) if isinstance(value, tuple | list) else None
 
 
 def jsonable(value: Any, type: RecordType) -> str:

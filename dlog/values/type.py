@@ -154,6 +154,10 @@ class Type:
         """The values of codes, as an array of `arrow`."""
         raise NotImplementedError
 
+    def exported(self, codes: Codes, dictionary: Any) -> pa.Array:
+        """The values of codes, as results have them outside: records are structs."""
+        return self.decode(codes, dictionary)
+
     def inside(self, column: pa.Array | pa.ChunkedArray) -> NDArray[np.bool_] | None:
         """Which values of an `arrow` column the type can hold; None if its Arrow type has the same range."""
         return None

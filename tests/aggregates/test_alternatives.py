@@ -73,6 +73,16 @@ BRANCHES: dict[str, Branch] = {
     "s(x, u), u + 1 > y": lambda o, x, y: [(("u", b),) for a, b in o.s if a == x and b + 1 > y],
     "s(y, w), f[w] > 0": lambda o, x, y: [(("w", b),) for a, b in o.s if a == y and o.f.get(b, 0) > 0],
     "s(x, _), x + y > 1": lambda o, x, y: [(("_", b),) for a, b in o.s if a == x and x + y > 1],
+    # The same with a computed value, which another branch may have as a term.
+    "u = x + 1, u > 1": lambda o, x, y: [(("u", x + 1),)] if x + 1 > 1 else [],
+    "u = y * 2": lambda o, x, y: [(("u", y * 2),)],
+    "u = x + 1, w = u + y, w > 2": lambda o, x, y: (
+        [(("u", x + 1), ("w", x + 1 + y))] if x + 1 + y > 2 else []
+    ),
+    "(w = 1 ; w = 2, x > 1)": lambda o, x, y: [(("w", w),) for w in (1, 2) if w == 1 or x > 1],
+    "x > 0, (y > 1 ; w = x)": lambda o, x, y: [
+        own for own, holds in (((), y > 1), ((("w", x),), True)) if holds and x > 0
+    ],
 }
 
 OPERATIONS = "c = count(), a = sum(y), b = min(y), g = max(y), h = mean(y), k = count_distinct(y)"
@@ -82,8 +92,28 @@ TOTAL = ", ".join(
 )
 
 
-def program(branches: list[str]) -> str:
-    body = f"t(x, y), ({' ; '.join(branches)})"
+Alternative = str | tuple[str, str]  # a pair is a disjunction in the branch
+
+
+def written(branch: Alternative) -> str:
+    return branch if isinstance(branch, str) else f"x >= 0, ({branch[0]} ; {branch[1]})"
+
+
+def assignments(
+    branch: Alternative, facts: Facts, x: int, y: int, number: int
+) -> set[frozenset[tuple[str, int]]]:
+    """Each `_` is a variable of its own."""
+    if not isinstance(branch, str):
+        inside = (assignments(b, facts, x, y, 10 * number + i) for i, b in enumerate(branch, 1))
+        return set().union(*inside)
+    return {
+        frozenset((name if name != "_" else f"_{number}", value) for name, value in own)
+        for own in BRANCHES[branch](facts, x, y)
+    }
+
+
+def program(branches: list[Alternative]) -> str:
+    body = f"t(x, y), ({' ; '.join(map(written, branches))})"
     return f"""{DECLARED}
     {HEAD} <- agg<<{OPERATIONS}>> {body}.
     {TOTAL} <- agg<<{OPERATIONS}>> {body}.
@@ -94,14 +124,11 @@ def program(branches: list[str]) -> str:
     """
 
 
-def by_definition(branches: list[str], facts: Facts) -> dict[str, set[Any]]:
-    found = set()
+def by_definition(branches: list[Alternative], facts: Facts) -> dict[str, set[Any]]:
+    found: set[tuple[int, int, Any]] = set()
     for x, y in facts.t:
-        for index, text in enumerate(branches):
-            for own in BRANCHES[text](facts, x, y):
-                # Each `_` is a variable of its own.
-                named = frozenset((name if name != "_" else f"_{index}", value) for name, value in own)
-                found.add((x, y, named))
+        for number, branch in enumerate(branches, 1):
+            found |= {(x, y, own) for own in assignments(branch, facts, x, y, number)}
     out: dict[str, set[Any]] = {}
     groups = {x: [a for a in found if a[0] == x] for x, _, _ in found}
     out |= {
@@ -125,7 +152,7 @@ def _results(members: Iterable[tuple[int, int, Any]]) -> tuple[Any, ...]:
     return len(values), sum(values), min(values), max(values), mean, len(set(values))
 
 
-def agrees(rows: dict[str, set[Any]], branches: list[str], facts: Facts) -> None:
+def agrees(rows: dict[str, set[Any]], branches: list[Alternative], facts: Facts) -> None:
     expected = by_definition(branches, facts)
     found = {name: set(rows[name]) for name in expected}
     # In which order concat joins is not what these tests are about.
@@ -136,12 +163,13 @@ def agrees(rows: dict[str, set[Any]], branches: list[str], facts: Facts) -> None
 NUMBERS = st.integers(0, 3)
 PAIRS = st.sets(st.tuples(NUMBERS, NUMBERS), max_size=8)
 FACTS = st.builds(Facts, PAIRS, PAIRS, st.dictionaries(NUMBERS, NUMBERS))
-CHOSEN = st.lists(st.sampled_from(sorted(BRANCHES)), min_size=2, max_size=3)
+BRANCH = st.sampled_from(sorted(BRANCHES))
+CHOSEN = st.lists(BRANCH | st.tuples(BRANCH, BRANCH), min_size=2, max_size=3)
 
 
 @relaxed(150)
 @given(branches=CHOSEN, facts=FACTS)
-def test_the_plain_oracle_agrees_with_the_definition(branches: list[str], facts: Facts) -> None:
+def test_the_plain_oracle_agrees_with_the_definition(branches: list[Alternative], facts: Facts) -> None:
     checked = dlog.check(program(branches) + facts.text())
     checked.check()
     agrees(evaluate(checked), branches, facts)
@@ -167,7 +195,7 @@ def change(db: dlog.Database, old: Facts, new: Facts) -> None:
 @relaxed(25)
 @given(branches=CHOSEN, steps=CHANGES)
 def test_differential_every_strategy_agrees_with_the_definition(
-    strategy: str | None, branches: list[str], steps: list[Facts]
+    strategy: str | None, branches: list[Alternative], steps: list[Facts]
 ) -> None:
     facts = steps[0]
     db = dlog.Database(source=program(branches) + facts.text(), strategy=strategy)

@@ -25,7 +25,7 @@ def test_oracle_records_in_transactions(data: st.DataObject, text: str) -> None:
     follow(data, text)
 
 
-@pytest.mark.parametrize("strategy", ["delta", "trace", "views", "multilevel"])
+@pytest.mark.parametrize("strategy", ["delta", "trace", "trace-exact", "views", "multilevel", "join_graph"])
 def test_oracle_records_under_each_strategy(strategy: str) -> None:
     @relaxed(30)
     @given(st.data(), record_programs())

@@ -180,6 +180,54 @@ directive_values = TEXTS | st.integers(-5, 10**9) | st.booleans()
 directive_parameters = st.builds(
     ast.DirectiveParameter, st.sampled_from(["IO", "filename", "delimiter", "n", "header"]), directive_values
 )
+deltas = st.builds(ast.Delta, st.sampled_from("+-^"), nodes.filter(_is_no_sum))
+event_atoms = st.one_of(
+    st.builds(ast.Call, PREDICATES, st.lists(leaves, max_size=3).map(tuple)),
+    st.builds(
+        ast.Comparison,
+        st.just("="),
+        st.builds(ast.Application, PREDICATES, st.lists(leaves, max_size=3).map(tuple)),
+        leaves,
+    ),
+)
+events = st.builds(ast.Delta, st.sampled_from("+-^"), event_atoms)
+event_literals = events | st.builds(ast.Negation, events) | nodes
+event_bodies = event_literals | st.lists(event_literals, min_size=2, max_size=3).map(
+    lambda items: ast.Conjunction(_flat(ast.Conjunction, items))
+)
+delta_rules = st.builds(
+    ast.DeltaRule,
+    st.lists(deltas, min_size=1, max_size=3).map(tuple),
+    event_bodies,
+    st.lists(aggregations, max_size=2).map(tuple),
+)
+anonymous = st.builds(ast.Call, st.just("_"), st.lists(leaves | nodes, max_size=3).map(tuple)) | st.builds(
+    ast.Comparison,
+    st.just("="),
+    st.builds(ast.Application, st.just("_"), st.lists(leaves | nodes, max_size=3).map(tuple)),
+    nodes,
+)
+BACKTICKED = PREDICATES | st.sampled_from(["person:name", "a:b:c"])
+PROPERTIES = st.sampled_from(["lang:pulse", "lang:physical:x", "lang:derivationType"])
+properties = (
+    st.lists(BACKTICKED, max_size=2)
+    .map(tuple)
+    .flatmap(lambda names: st.builds(ast.Property, PROPERTIES, st.just(names), st.none() | constants))
+)
+entities = st.builds(
+    ast.Entity,
+    BACKTICKED,
+    BACKTICKED,
+    st.sampled_from([("p", "n"), ("x", "y")]),
+    st.builds(ast.TypeRef, st.sampled_from(TYPES), st.sampled_from([(), (10, 2)])),
+)
+sequences = st.builds(
+    ast.SequenceRule,
+    atoms.filter(lambda n: not _is_bare(n)),
+    nodes,
+    VARIABLES,
+    st.lists(leaves, min_size=1, max_size=3).map(tuple),
+) | st.builds(ast.SequenceRule, atoms, nodes)
 plans = st.lists(st.lists(st.integers(0, 9), max_size=3), min_size=1, max_size=2).map(
     lambda orders: ast.Plan(", ".join(f"{i}:({', '.join(map(str, o))})" for i, o in enumerate(orders)))
 )
@@ -201,9 +249,13 @@ statements = st.one_of(
     rules,
     st.builds(ast.Constraint, nodes.filter(lambda n: not _is_bare(n)), nodes),
     st.builds(ast.Query, nodes),
-    st.lists(
-        st.builds(ast.Delta, st.sampled_from("+-^"), nodes.filter(_is_no_sum)), min_size=1, max_size=3
-    ).map(lambda deltas: ast.DeltaStatement(tuple(deltas))),
+    st.builds(ast.Query, nodes, anonymous, st.lists(aggregations, max_size=2).map(tuple)),
+    delta_rules,
+    properties,
+    entities,
+    sequences,
+    st.builds(ast.BlockStart, BACKTICKED),
+    st.lists(deltas, min_size=1, max_size=3).map(lambda several: ast.DeltaStatement(tuple(several))),
     declarations,
     functional_declarations(),
     st.builds(ast.TypeDeclaration, PREDICATES, st.just("subtype"), type_references.map(lambda t: (t,))),

@@ -149,7 +149,6 @@ UNSUPPORTED = [
     ("p(@f(x)) <- q(x).", "user functors", 3, 8),
     (".functor f(x: number): number", "user functors", 1, 9),
     (".decl p(x: number, y: number) choice-domain x, (x, y)", "choice domains", 31, 54),
-    ("+p(x) <- q(x).", "delta rules", 1, 6),
 ]
 
 

@@ -10,7 +10,7 @@ from functools import lru_cache
 from hypothesis import reject
 
 import dlog
-from dlog.errors import SourceError
+from dlog.errors import DlogErrors, SourceError
 from dlog.ir.rules import Program
 
 
@@ -26,5 +26,5 @@ def checked(text: str) -> Program | None:
     """None where it is refused.  A test asks for its program several times, and changes nothing in it."""
     try:
         return dlog.check(text)
-    except SourceError:
+    except (SourceError, DlogErrors):
         return None

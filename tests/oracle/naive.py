@@ -181,6 +181,9 @@ class _Stratum:
         """What all rules give on the facts so far.  Base facts are one more rule."""
         derived = {name: set(self.base[name]) for name in self.stratum.predicates}
         for rule in self.stratum.rules:
+            if rule.numbers:
+                derived[rule.heads[0].predicate] = self.numbered(rule)
+                continue
             for environment in self.assignments(rule):
                 for head in rule.heads:
                     row = tuple(_value(a, environment) for a in head.args)
@@ -192,6 +195,20 @@ class _Stratum:
         for name, relation in self.classes.items():
             derived[name] = _classes(self.facts[relation])
         return derived
+
+    def numbered(self, rule: Rule) -> Rows:
+        """A row's number is the number of rows of its group that are before it, column by column."""
+        (head,), (atom,) = rule.heads, [a for a, _ in rule.body.atoms()]
+        names = [arg.name for arg in atom.args if isinstance(arg, Var)]
+        n_groups = head.n_keys - 1
+        found: Rows = set()
+        for row in self.facts[atom.predicate]:
+            key = tuple(map(order, row[n_groups:]))
+            group = [r for r in self.facts[atom.predicate] if r[:n_groups] == row[:n_groups]]
+            before = sum(tuple(map(order, r[n_groups:])) < key for r in group)
+            values = dict(zip(names, row, strict=True))
+            found.add(tuple(values.get(getattr(arg, "name", ""), before) for arg in head.args))
+        return found
 
     def assignments(self, rule: Rule) -> Iterator[Environment]:
         """Environments that give values to all variables of the heads."""

@@ -371,7 +371,7 @@ def test_heavy_values_are_split(monkeypatch: pytest.MonkeyPatch) -> None:
     text = rules + " ".join(f"edge({x}, {y})." for x, y in sorted(edges))
     local = dlog.Database(source=text)
     database = ShardedDatabase(None, run_in_process, 4, source=text, magic=False, least_heavy=1)
-    splits = [r for b in database.blocks for p in b.plans for r in p.rules if r.second is not None]
+    splits = [r for b in database.run_blocks for p in b.plans for r in p.rules if r.second is not None]
     assert len(splits) > 2 and any(r.merged for r in splits)
     for name in ("triangle", "n", "by", "least", "open", "either"):
         assert database[name].rows() == local[name].rows(), name

@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from dlog.engine.commit.record_uses import codes_in_rows, record_columns
 from dlog.io import arrow_schema, nullary_table
+from dlog.io.options import ARROW, PARQUET
 from dlog.ir.rules import Column
 from dlog.jit import Words
 from dlog.storage.dictionary.dictionary import MOST_STRING_BYTES, Dictionary, codes_of
@@ -47,6 +48,7 @@ class Result:
         self._codes = codes
         self._dictionary = dictionary
         self._table: pa.Table | None = None
+        self._exported: pa.Table | None = None
         if record_columns(columns):
             dictionary.records.holders.add(self)
 
@@ -71,11 +73,28 @@ class Result:
         """All rows as tuples of Python values, sorted."""
         if not self.columns:
             return [()] * len(self)
-        typed = zip(self.columns, self.to_arrow().columns, strict=True)
+        typed = zip(self.columns, self.exact_table().columns, strict=True)
         return list(zip(*(c.type.python_values(values) for c, values in typed), strict=True))
 
     def to_arrow(self) -> pa.Table:
-        """A pyarrow Table, sorted; integers, dates and the like without copying their codes again."""
+        """A pyarrow Table, sorted; integers, dates and the like without copying their codes again.  Records
+        are structs, unless their type mentions itself: then they are texts."""
+        if not any(isinstance(c.type, RecordType) and c.type.has_structs for c in self.columns):
+            return self.exact_table()
+        if self._exported is None:
+            arrays = [
+                c.type.exported(codes, self._dictionary) if c.type.is_record else self._values(i, codes)
+                for i, (c, codes) in enumerate(zip(self.columns, self._ordered(), strict=True))
+            ]
+            self._exported = pa.Table.from_arrays(arrays, names=[c.name for c in self.columns])
+        return self._exported
+
+    def table_for(self, format: str) -> pa.Table:
+        """As files of a format have it: Parquet and Arrow files have structs."""
+        return self.to_arrow() if format in (ARROW, PARQUET) else self.exact_table()
+
+    def exact_table(self) -> pa.Table:
+        """The same with each column of the one Arrow type that `dlog.io.columns` says: records are texts."""
         if self._table is None:
             self._table = self._decoded()
         return self._table
@@ -93,13 +112,18 @@ class Result:
     def _decoded(self) -> pa.Table:
         if not self.columns:
             return nullary_table(len(self))
-        codes = [np.ascontiguousarray(self._codes[:, i]) for i in range(len(self.columns))]
-        if any(c.type.is_record for c in self.columns):
-            codes = self._sorted(codes)
-        elif not all(c.type.ordered_codes for c in self.columns):
-            codes = self._in_order(codes)
+        codes = self._ordered()
         arrays = [self._values(i, codes[i]) for i in range(len(codes))]
         return pa.Table.from_arrays(arrays, schema=arrow_schema([(c.name, c.type) for c in self.columns]))
+
+    def _ordered(self) -> list[np.ndarray]:
+        """The columns as codes, rows sorted by value."""
+        codes = [np.ascontiguousarray(self._codes[:, i]) for i in range(len(self.columns))]
+        if any(c.type.is_record for c in self.columns):
+            return self._sorted(codes)
+        if not all(c.type.ordered_codes for c in self.columns):
+            return self._in_order(codes)
+        return codes
 
     def _values(self, i: int, codes: np.ndarray) -> pa.Array:
         if i in self._texts:

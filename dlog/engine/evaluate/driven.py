@@ -14,14 +14,15 @@ from dlog.engine.body.replan import REPLAN
 from dlog.engine.head.heads import body_outputs, fits, is_stored
 from dlog.engine.state.measure import RuleMeasure
 from dlog.engine.state.store import Store
-from dlog.ir.rules import Atom, Conj, Const, Form, Rule
+from dlog.ir.record_forms import is_record_form
+from dlog.ir.rules import Atom, Conj, Const, Form, Primitive, Rule
 from dlog.lftj import opcodes as o
 from dlog.lftj.assemble import Assembled, assemble
 from dlog.lftj.drive_layout import EQUALS, PARAMETER, REPEATS
 from dlog.lftj.plan import Emit, Leap, Seek
 from dlog.planning.compile import CompiledJoin, compile_join
 from dlog.planning.cross_products import cross_products
-from dlog.planning.pipeline import Join, Pipeline
+from dlog.planning.pipeline import in_kernel
 from dlog.planning.versions import base_name, is_change
 
 
@@ -42,6 +43,11 @@ class Driven:
     def outputs(self) -> tuple[str, ...]:
         """The outputs of the body: the variables of heads."""
         return tuple(dict.fromkeys(body_outputs(self.rule)))
+
+    @cached_property
+    def uses_records(self) -> bool:
+        """Whether it makes records or takes them apart."""
+        return any(isinstance(f, Primitive) and is_record_form(f.name) for f in Conj((), self.forms).walk())
 
     @cached_property
     def predicates(self) -> frozenset[str]:
@@ -72,11 +78,9 @@ class DrivenPlan:
         )
 
 
-def driven(
-    store: Store, rule: Rule, forms: tuple[Form, ...], pipeline: Pipeline, measure: RuleMeasure
-) -> Driven | None:
+def driven(store: Store, rule: Rule, forms: tuple[Form, ...], measure: RuleMeasure) -> Driven | None:
     """A delta variant as a driven rule; None if it cannot be one."""
-    single = len(pipeline.operations) == 1 and isinstance(pipeline.operations[0], Join)
+    single = all(in_kernel(form, rule.types, records=True) for form in forms)
     if rule.aggregates or not single or not all(_simple_head(store, rule, head) for head in rule.heads):
         return None
     driver = next(f for f in forms if isinstance(f, Atom) and is_change(f.predicate))
@@ -100,6 +104,7 @@ def plan_driven(store: Store, item: Driven) -> DrivenPlan | None:
         store.encode,
         bag=item.counted,
         driver=item.driver,
+        shape=store.dictionary.records.shape,
     )
     compiled = replace(compiled, cross_products=_cross_products(store, item))
     slots = dict(compiled.given)

@@ -31,6 +31,7 @@ from dlog.engine.head.heads import (
     only_counts,
     takes_weights,
 )
+from dlog.engine.head.sequences import Sequence
 from dlog.engine.state.limits import Watch
 from dlog.engine.state.measure import Measures, RuleMeasure
 from dlog.engine.state.store import Store
@@ -118,7 +119,9 @@ def _body(rule: Rule, forms: tuple[Form, ...], store: Store) -> Body | None:
 
 def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluation: Evaluation) -> None:
     store.inclusions = program.inclusions
-    if stratum.subsumptions:
+    if stratum.sequence is not None:
+        _number(stratum, store, evaluation)
+    elif stratum.subsumptions:
         _SubsumingStratum(program, stratum, store, evaluation).run()
     elif stratum.combine:
         _CombiningStratum(program, stratum, store, evaluation).run()
@@ -127,6 +130,14 @@ def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluatio
     else:
         _PlainStratum(program, stratum, store, evaluation).run()
     check_functions(program, stratum, store)
+
+
+def _number(stratum: Stratum, store: Store, evaluation: Evaluation) -> None:
+    """A sequence: all rows of its predicate, numbered group by group."""
+    sequence = Sequence.of(stratum)
+    facts = sequence.all_facts(store.relations[sequence.rows], store.dictionary)
+    evaluation.watch.derived(len(facts))
+    store.relations[sequence.head].apply_in_place(inserts=facts)
 
 
 def check_functions(program: Program, stratum: Stratum, store: Store) -> None:
@@ -185,7 +196,7 @@ class _PlainStratum:
     def driven(self, tasks: list[_Task]) -> bool:
         """Evaluates the recursion row by row, if all its rules allow that; returns whether they did."""
         limited = any(name in self.evaluation.limits for name in self.stratum.predicates)
-        items = [driven(self.store, t.rule, t.forms, t.pipeline, t.measure) for t in tasks]
+        items = [driven(self.store, t.rule, t.forms, t.measure) for t in tasks]
         if limited or self.evaluation.rounds or any(item is None for item in items):
             return False
         ready = [item for item in items if item is not None]

@@ -39,6 +39,7 @@ from dlog.storage.queue.row_queue import RowQueues
 from dlog.storage.queue.row_queue_kernels import Q_COUNT, Q_READY, Q_WAITING
 from dlog.storage.relation.relation import Relation
 
+RECORDS = 1 << 18  # operations of a slice that makes records: there is room for one for each operation
 OUTPUT_ROWS = 1 << 12  # rows of output between two accesses to the sets: two columns stay in the cache
 
 _drive = np.errstate(all="ignore")(drive) if DISABLED else drive
@@ -116,7 +117,8 @@ def _run(
         fixpoint.run()
         fixpoint.store_results()
     else:
-        alone = fixpoint.account.traced or supports is not None
+        # One thread at a time stores records.
+        alone = fixpoint.account.traced or supports is not None or fixpoint.variants.use_records
         run_chunks(fixpoint, [pivots[name] for name in names], 1 if alone else around.jobs)
 
 
@@ -224,11 +226,12 @@ class Fixpoint:
         queues, variants, store = self.queues, self.variants, self.store
         ranks = store.dictionary.rank if variants.ranked else NO_WORDS
         started = time.perf_counter()
-        with self.watch.lock_released():
+        budget = min(self.budget >> 4, RECORDS) if variants.use_records else self.budget
+        with self.watch.lock_released(), variants.records_ready(budget):
             status = int(
                 _drive(
                     store.arena.A, variants.codes, variants.states, ranks, variants.table, queues.queues,
-                    queues.rows, queues.seen, variants.out, self.scratch, OUTPUT_ROWS, self.budget,
+                    queues.rows, queues.seen, variants.out, self.scratch, OUTPUT_ROWS, budget,
                 )
             )  # fmt: skip
         self.account.after_slice(time.perf_counter() - started)

@@ -6,7 +6,8 @@ variants are stored one after the other.  Does not know when a fixpoint is reach
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 
 import numpy as np
@@ -132,6 +133,7 @@ class Variants:
     def lay_out(self) -> None:
         """Code and states of all variants, each kind in one array."""
         self.ranked = any(v.plan.compiled.uses_ranks for v in self.members)
+        self.use_records = any(v.item.uses_records for v in self.members)
         self.codes = np.concatenate([v.plan.assembled.code for v in self.members] or [NO_WORDS])
         self.states = np.concatenate([v.state for v in self.members] or [NO_WORDS])
         code = state = 0
@@ -141,6 +143,17 @@ class Variants:
             variant.state = self.states[state : state + len(variant.state)]
             code += len(variant.plan.assembled.code)
             state += len(variant.state)
+
+    @contextmanager
+    def records_ready(self, room: int) -> Iterator[None]:
+        """While plans may make so many records."""
+        if not self.use_records:
+            yield
+            return
+        with self.store.dictionary.records.addresses(room) as words:
+            for variant in self.members:
+                variant.state[o.RECORDS] = words.ctypes.data
+            yield
 
     def add_directories(self) -> None:
         changed = False

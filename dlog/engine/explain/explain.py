@@ -13,11 +13,12 @@ from dlog.engine.body.pushed_filters import SHARE, pushed_filters
 from dlog.engine.body.readable import TABLE, Readable
 from dlog.engine.body.shared_subjoin_choice import Body, SharedSubjoinChoice
 from dlog.engine.evaluate.column_orders import planned_behind
-from dlog.engine.evaluate.driven import driven
+from dlog.engine.evaluate.driven import Driven, driven
 from dlog.engine.evaluate.evaluate import as_plain, combines_by_row, delta_variants, shared_bodies
 from dlog.engine.explain.orders import explain_orders
 from dlog.engine.explain.recursion import explain_recursion
 from dlog.engine.head.heads import body_outputs, only_counts, takes_weights
+from dlog.engine.head.sequences import sequence_of
 from dlog.engine.state.measure import RuleMeasure
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Atom, Form, Program, Rule, Stratum, Var
@@ -75,7 +76,10 @@ def explain(
         classes = program.classes_in(stratum)
         for rule in rules:
             relation = classes.get(rule.heads[0].predicate)
-            found = _rule(rule, store, stratum) if relation is None else _classes(rule, relation)
+            if rule.numbers:
+                found = _sequence(rule)
+            else:
+                found = _rule(rule, store, stratum) if relation is None else _classes(rule, relation)
             lines += [f"  {line}" for line in found]
         lines += [f"  {line}" for line in _recursion(store, stratum, bool(classes))]
         lines += [f"  {line}" for line in maintained(stratum)]
@@ -100,6 +104,15 @@ def _title(number: int, stratum: Stratum) -> str:
     return f"stratum {number}: {names} ({how})"
 
 
+def _sequence(rule: Rule) -> Iterator[str]:
+    """How numbers are found."""
+    where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
+    sequence = sequence_of(rule)
+    yield f"{where}{rule.heads[0]} <- seq<<>> {sequence.rows}"
+    groups = f"each group of {sequence.n_groups} columns" if sequence.n_groups else "all rows"
+    yield f"  numbers the rows of {sequence.rows} from 0, {groups} in order"
+
+
 def _classes(rule: Rule, relation: str) -> Iterator[str]:
     """How the classes of an equivalence relation are found."""
     where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
@@ -115,16 +128,23 @@ def _recursion(store: Store, stratum: Stratum, has_classes: bool) -> Iterator[st
     if has_classes:
         yield _ROUNDS
         return
-    names, items, variants = set(stratum.predicates), [], []
+    items = _driven(store, stratum)
+    yield from explain_recursion(items, stratum.predicates, store.options.sorted_runs, bool(stratum.combine))
+
+
+def _driven(store: Store, stratum: Stratum) -> list[Driven | None]:
+    """The variants of recursive rules as driven rules; None stands for one that cannot be."""
+    names = set(stratum.predicates)
+    items: list[Driven | None] = []
+    variants = []
     for own in stratum.rules:
         rule = as_plain(own) if own.heads[0].predicate in stratum.combine else own
         for forms in delta_variants(rule, names):
-            pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bool(rule.aggregates))
-            items.append(driven(store, rule, forms, pipeline, RuleMeasure(rule)))
+            items.append(driven(store, rule, forms, RuleMeasure(rule)))
             variants.append(forms)
     if stratum.subsumptions or (stratum.combine and not combines_by_row(store, stratum, variants)):
-        items = [None]
-    yield from explain_recursion(items, stratum.predicates, store.options.sorted_runs, bool(stratum.combine))
+        return [None]
+    return items
 
 
 def _rule(rule: Rule, store: Store, stratum: Stratum) -> Iterator[str]:
@@ -133,7 +153,9 @@ def _rule(rule: Rule, store: Store, stratum: Stratum) -> Iterator[str]:
     names = set(stratum.predicates) if stratum.recursive or rule.removes else set()
     plain = as_plain(rule) if rule.heads[0].predicate in stratum.combine else rule
     variants = list(delta_variants(plain, names))
-    if variants and all(in_kernel(f, rule.types) for forms in variants for f in forms):
+    all_forms = [form for forms in variants for form in forms]
+    records = any(not in_kernel(f, rule.types) for f in all_forms) and None not in _driven(store, stratum)
+    if variants and all(in_kernel(f, rule.types, records=records) for f in all_forms):
         for forms in variants:
             yield from (f"  {line}" for line in _new_row(forms, plain, store))
     else:
@@ -161,6 +183,7 @@ def _new_row(forms: tuple[Form, ...], rule: Rule, store: Store) -> Iterator[str]
         DefaultStatistics(store),
         store.encode,
         driver=driver,
+        shape=store.dictionary.records.shape,
     )
     yield from (f"  {line}" for line in (*_order(compiled.key_order), *_atoms(compiled, store)))
 

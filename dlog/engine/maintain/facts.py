@@ -44,16 +44,16 @@ def changed(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> tupl
         return _apply(relation, *ops[0], n_keys)
     later = relation
     for is_upsert, run in groupby(ops, lambda item: item[0] == "^"):
-        said = [(op, _as_array(codes, relation.arity)) for op, codes in run]
+        said = [(op, as_array(codes, relation.arity)) for op, codes in run]
         if is_upsert:
             later, _ = _apply(later, "^", np.concatenate([rows for _, rows in said]), n_keys)
         else:
-            inserts, erases = _last_words(said)
+            inserts, erases = last_words(said)
             later, _ = later.apply(inserts=inserts, erases=erases)
     return later, net_difference(relation, later)
 
 
-def _last_words(said: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
+def last_words(said: Sequence[tuple[str, np.ndarray]]) -> tuple[np.ndarray, np.ndarray]:
     """(Rows to insert, rows to erase) by the last `+` or `-` of each row.  O(rows)."""
     rows = np.concatenate([rows for _, rows in said])
     comes = np.concatenate([np.full(len(rows), op == "+") for op, rows in said])
@@ -73,7 +73,7 @@ def _apply(relation: Relation, op: str, codes: Any, n_keys: int) -> tuple[Relati
         return relation.apply(inserts=codes)
     if op == "-":
         return relation.apply(erases=codes)
-    rows = _last_of_key(_as_array(codes, relation.arity), n_keys)
+    rows = last_of_key(as_array(codes, relation.arity), n_keys)
     replaced = _with_keys(relation, rows[:, :n_keys])
     later, _ = relation.apply(inserts=rows, erases=replaced)
     return later, net_difference(relation, later)
@@ -81,7 +81,7 @@ def _apply(relation: Relation, op: str, codes: Any, n_keys: int) -> tuple[Relati
 
 def upserted(relation: Relation, codes: Any, n_keys: int) -> tuple[np.ndarray, np.ndarray]:
     """(Rows to erase, rows to insert) of `^`: those that change something.  O(m log n)."""
-    rows = _last_of_key(_as_array(codes, relation.arity), n_keys)
+    rows = last_of_key(as_array(codes, relation.arity), n_keys)
     there = contained(relation, rows)
     rows = rows[~there]
     return _with_keys(relation, rows[:, :n_keys]), rows
@@ -89,7 +89,7 @@ def upserted(relation: Relation, codes: Any, n_keys: int) -> tuple[np.ndarray, n
 
 def rows_with_keys(relation: Relation, rows: Any, n_keys: int) -> np.ndarray:
     """The rows of a function that have the keys of these rows."""
-    return _with_keys(relation, _last_of_key(_as_array(rows, relation.arity), n_keys)[:, :n_keys])
+    return _with_keys(relation, last_of_key(as_array(rows, relation.arity), n_keys)[:, :n_keys])
 
 
 def net_change(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> Change:
@@ -97,14 +97,14 @@ def net_change(relation: Relation, ops: list[tuple[str, Any]], n_keys: int) -> C
     return changed(relation, ops, n_keys)[1] if ops else net_difference(relation, relation)
 
 
-def _as_array(codes: Any, arity: int) -> np.ndarray:
+def as_array(codes: Any, arity: int) -> np.ndarray:
     """Rows of codes, from rows or from a list of columns."""
     if isinstance(codes, list):
         return np.stack(codes, axis=1) if codes else np.empty((0, arity), np.int64)
     return np.asarray(codes, np.int64).reshape(len(codes), arity)
 
 
-def _last_of_key(rows: np.ndarray, n_keys: int) -> np.ndarray:
+def last_of_key(rows: np.ndarray, n_keys: int) -> np.ndarray:
     """The last row of each key."""
     if n_keys == 0:
         return rows[-1:]

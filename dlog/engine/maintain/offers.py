@@ -27,12 +27,16 @@ PER_BYTE = 1e-8  # so that memory decides only where times are about equal
 RECURSIVE = "it is recursive"
 SUBSUMES = "rows that were removed come back when the rows that subsume them go"
 EQUIVALENCE = "it is an equivalence relation"
+SEQUENCE = "it is a sequence"
 NOT_STORED = "the relation of its head is not stored"
 # A transaction of one row, by the path that it takes (`benchmarks/strategies.py`: the short path took 10 to
 # 35 us for rules of one to three atoms, the general path 190 to 350 us, with ten aggregates 740 to 810 us).
 SHORT_PATH = 20.0
 GENERAL_PATH = 250.0
 PER_AGGREGATE = 50.0  # there
+# The change of a head that is not stored, by deltas: rows that the short path takes, the general path where a
+# changed row gives more, and each row of the change.
+SHORT_ROWS, GENERAL_CHANGES, PER_CHANGED_ROW = 256, 210.0, 0.035
 MUCH_SLOWER = 1.5  # below this, the memory that methods need decides between them
 
 
@@ -199,10 +203,17 @@ def _candidates(question: Question) -> Iterator[Entry]:
 
 
 def _entries(question: Question) -> list[Entry]:
-    """All strategies; those for equivalence relations and for subsumption only where there is one."""
-    found = [e for e in REGISTRY if question.classes or e.last_resort or not e.classes]
-    subsumes = question.stratum.subsumptions
-    return [e for e in found if subsumes or e.last_resort or not e.subsumptions]
+    """All strategies; those for classes, sequences and subsumption only where there is one."""
+    kind = question.stratum
+    return [
+        e
+        for e in REGISTRY
+        if e.last_resort
+        or not (e.classes or e.sequences or e.subsumptions)
+        or (e.classes and question.classes)
+        or (e.sequences and kind.sequence is not None)
+        or (e.subsumptions and kind.subsumptions)
+    ]
 
 
 def _refusal(entry: Entry, question: Question) -> str | None:
@@ -213,6 +224,8 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return NOT_STORED
     if question.classes and not entry.classes:
         return EQUIVALENCE
+    if question.stratum.sequence is not None and not entry.sequences:
+        return SEQUENCE
     subsumes = bool(question.stratum.subsumptions) and not entry.subsumptions
     reason: str | None = SUBSUMES if subsumes else entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:

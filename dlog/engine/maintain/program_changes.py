@@ -38,7 +38,14 @@ def change_program(cycle: Cycle, before: Program) -> None:
 def identity(stratum: Stratum) -> object:
     """Equal for strata with the same meaning."""
     rules = tuple(
-        (r.removes, r.heads, r.body, r.aggregates, tuple(sorted((n, str(t)) for n, t in r.types.items())))
+        (
+            r.removes,
+            r.numbers,
+            r.heads,
+            r.body,
+            r.aggregates,
+            tuple(sorted((n, str(t)) for n, t in r.types.items())),
+        )
         for r in (*stratum.rules, *stratum.subsumptions)
     )
     return stratum.predicates, rules, tuple(sorted(stratum.combine.items()))
@@ -56,6 +63,12 @@ def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:
 def check_facts_of_unstored(cycle: Cycle) -> None:
     """Raises when a cycle changes base facts of a predicate that need not be stored, where only its relation
     would show what follows.  O(modes)."""
+    for name in cycle.program.references & cycle.facts.keys():
+        message = f"{name} takes no facts: it follows from the entities"
+        raise DataError(message, help="insert and erase entities instead")
+    for name in cycle.program.sequences & cycle.facts.keys():
+        message = f"{name} takes no facts: its rule numbers all of it"
+        raise DataError(message, help="insert and erase what it numbers instead")
     for name, mode in modes(cycle.program).items():
         is_functional = cycle.program.predicates[name].is_functional
         if name in cycle.facts and (mode == CHANGES or is_functional):

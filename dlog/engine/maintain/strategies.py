@@ -34,6 +34,7 @@ class Entry:
     changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
     classes: bool = False  # whether it maintains the classes of equivalence relations
     subsumptions: bool = False  # whether it maintains predicates with a subsumption
+    sequences: bool = False  # whether it maintains sequences
     last_resort: bool = False  # asked only when all others refuse: it is never cheaper
 
     @property
@@ -52,7 +53,16 @@ REGISTRY = (
     Entry("stages", "stages", selectable=False),
     Entry("classes", "classes", selectable=False, classes=True),
     Entry("subsumptions", "subsumptions", selectable=False, subsumptions=True),
-    Entry(FROM_SCRATCH, "scratch", selectable=False, last_resort=True, classes=True, subsumptions=True),
+    Entry("numbering", "numbering", selectable=False, sequences=True),
+    Entry(
+        FROM_SCRATCH,
+        "scratch",
+        selectable=False,
+        last_resort=True,
+        classes=True,
+        subsumptions=True,
+        sequences=True,
+    ),
     Entry("multilevel", "multilevel"),
     Entry("join_graph", "join_graph", by_rule=True, on_request=True, changes_only=True),
 )

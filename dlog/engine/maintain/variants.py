@@ -49,13 +49,27 @@ def explain_variants(runner: LastingRunner, variants: Iterable[Planned]) -> Iter
         yield f"{shown}: reads {reads}{then}; {_estimate(runner, join)}"
 
 
-def _estimate(runner: LastingRunner, join: Join) -> str:
-    """The cost of one changed row, as text."""
+def rows_of_changes(runner: LastingRunner, variants: Iterable[Planned]) -> dict[str, float]:
+    """By predicate that may change: how many assignments a row that is inserted is expected to add."""
+    found = dict[str, float]()
+    for planned in variants:
+        if planned.variant.change.predicate.startswith("+") and planned.join is not None:
+            name = planned.variant.changed
+            found[name] = found.get(name, 0.0) + _expected(runner, planned.join)[0]
+    return found
+
+
+def _expected(runner: LastingRunner, join: Join) -> tuple[float, float]:
+    """(Bindings, us) of one changed row."""
     statistics = DefaultStatistics(Standing(runner.store, None))
     order = estimate_join(join.forms, join.outputs, join.bag, statistics)
-    bindings = order.sizes[-1] if order.sizes else 1.0
+    return order.sizes[-1] if order.sizes else 1.0, order.cost * SECONDS * 1e6
+
+
+def _estimate(runner: LastingRunner, join: Join) -> str:
+    """The cost of one changed row, as text."""
+    bindings, microseconds = _expected(runner, join)
     shown = f"{bindings:.2g}" if bindings < 10 else f"{bindings:,.0f}"
-    microseconds = order.cost * SECONDS * 1e6
     time = f"~{microseconds:,.0f} us" if microseconds >= 1 else "under 1 us"
     return f"per row ~{shown} bindings, {time}"
 

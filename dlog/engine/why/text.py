@@ -65,6 +65,8 @@ class _Printer:
         if item.by == "equivalence":
             return f"{text}   by equivalence", list(item.parts)
         assert item.rule is not None
+        if item.by == "sequence":
+            return f"{text}   by its place in the order of {place(item.rule)}", list(item.parts)
         if item.by == "rule":
             return f"{text}   by {place(item.rule)}", self.parts(item.rule, item.binding, item.parts)
         return self.aggregate(item, text)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.body.table import Table
+from dlog.engine.head.sequences import Sequence
 from dlog.engine.state.limits import Watch
 from dlog.engine.state.store import storable
 from dlog.engine.view import View, interruptible
@@ -122,6 +123,14 @@ class _Tree:
             node.parts = [self.node((name, pair)) for pair in pairs]
             return
         if name not in self.strata or is_base(self.bodies.store, name, row):
+            return
+        if self.strata[name].sequence is not None:
+            node.by, node.rule = "sequence", self.strata[name].sequence
+            sequence = Sequence.of(self.strata[name])
+            source = sequence.row_of(
+                self.view.store.relations[sequence.rows], row, self.view.store.dictionary
+            )
+            node.parts = [self.node((sequence.rows, source))]
             return
         refuse_recursive(self.view.program, self.strata[name])
         founded = self.founded_in(name)

@@ -20,8 +20,8 @@ def inclusions(program: Program) -> frozenset[tuple[str, str]]:
     for stratum in program.strata:
         for rule in stratum.rules:
             for head in rule.heads:
-                if program.predicates[head.predicate].equivalence is not None:
-                    continue  # its rule says only where its members come from
+                if program.predicates[head.predicate].equivalence is not None or rule.numbers:
+                    continue  # its rule says only where its rows come from
                 around = {
                     form.predicate
                     for form in rule.body.forms

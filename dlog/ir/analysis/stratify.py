@@ -24,11 +24,13 @@ from dlog.ir.rules import Atom, Predicate, Rule, Stratum
 from dlog.language.source import Span
 
 SUBSUMPTION = "subsumption"
+NUMBERING = "numbering"
 
 
 @dataclass(frozen=True)
 class Edge:
-    """`head` needs `body`; `kind` is "" for a positive use, else "not", SUBSUMPTION or an aggregate."""
+    """`head` needs `body`; `kind` is "" for a positive use, else "not", SUBSUMPTION, NUMBERING or an
+    aggregate."""
 
     head: str
     body: str
@@ -123,7 +125,9 @@ def _edges(rule: Rule) -> Iterator[Edge]:
 
 
 def _kind(rule: Rule, head: Atom) -> str:
-    """The aggregate through which a head gets its rows, if any."""
+    """The aggregate through which a head gets its rows, if any; NUMBERING of a sequence."""
+    if rule.numbers:
+        return NUMBERING
     used = used_by([head], rule.aggregates)
     return used[-1].op if used else ""
 

@@ -5,6 +5,7 @@
 2. A predicate that is read or written, and has no rules and no facts.
 3. A predicate that nothing reads or writes; those of a component may serve other instances.  One that is not
    stored (`.materialize`) has subscribers or readers outside.
+4. A `lang:` setting that changes nothing here.
 2 and 3 are for programs with results: without any, a program is for transactions and queries, which may fill
 and read every predicate.
 """
@@ -15,6 +16,8 @@ from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 
 from dlog.errors import ProgramWarning
+from dlog.ir.expand.blocks import inside_blocks
+from dlog.ir.expand.properties import PULSE, is_meaningful
 from dlog.ir.lower.lonely import lonely
 from dlog.ir.rules import Program
 from dlog.language import ast
@@ -27,7 +30,7 @@ _FROM_OUTSIDE = ("input", "stream", "table")
 def program_warnings(program: Program) -> list[ProgramWarning]:
     """In the order of the text, file by file; of a component each once, whatever its instances.  O(nodes)."""
     statements = program.source.statements
-    found = [*_lonely_variables(statements), *_predicate_warnings(program)]
+    found = [*_lonely_variables(statements), *_predicate_warnings(program), *_idle_settings(statements)]
     once: dict[tuple[str, int, int, str], ProgramWarning] = {}
     for warning in found:
         place = (warning.file or "", warning.line or 0, warning.column or 0)
@@ -41,18 +44,27 @@ def has_results(program: Program) -> bool:
     return writes or bool(program.queries or program.constraints)
 
 
+def _idle_settings(statements: Iterable[ast.Node]) -> Iterator[ProgramWarning]:
+    for statement in inside_blocks(statements):
+        if isinstance(statement, ast.Property) and not is_meaningful(statement):
+            help = "it is about the storage or the compiler of another system; leave it out"
+            yield ProgramWarning(f"{statement.name} has no effect", span=statement.span, help=help)
+
+
 # Variables
 
 
 def _lonely_variables(statements: Iterable[ast.Node]) -> Iterator[ProgramWarning]:
     for statement in statements:
-        if isinstance(statement, ast.Component):
+        if isinstance(statement, ast.Component | ast.Block):
             yield from _lonely_variables(statement.statements)
-        elif isinstance(statement, ast.Rule) and statement.body is not None and not statement.aggregations:
+        elif isinstance(statement, ast.Rule | ast.DeltaRule) and not (
+            statement.body is None or statement.aggregations
+        ):
             yield from _of_rule(statement)
 
 
-def _of_rule(rule: ast.Rule) -> Iterator[ProgramWarning]:
+def _of_rule(rule: ast.Rule | ast.DeltaRule) -> Iterator[ProgramWarning]:
     for variable in lonely(rule):
         message = f"the variable {variable.name} occurs only once in its rule"
         yield ProgramWarning(message, span=variable.span, help=f"write _ or _{variable.name} if it is meant")
@@ -92,6 +104,19 @@ class _Uses:
             self.defined.update(_head(delta.atom) for delta in statement.deltas)
         elif isinstance(statement, ast.Rule):
             self._add_rule(statement)
+        elif isinstance(statement, ast.SequenceRule):
+            self.defined.add(_head(statement.head))
+            self.declared.setdefault(_head(statement.head), statement.head.span)
+            self._add_reads(statement.body, set())
+        elif isinstance(statement, ast.DeltaRule):
+            self.defined.update(_head(delta.atom) for delta in statement.heads)
+            self._add_reads(statement, set())
+        elif isinstance(statement, ast.Entity):
+            self.declared.setdefault(statement.name, statement.span)
+            self.defined.add(statement.reference)
+        elif isinstance(statement, ast.Property):
+            self.read.update(dict.fromkeys(statement.predicates, statement.span))
+            self.defined.update(statement.predicates if statement.name == PULSE else ())
         elif isinstance(statement, ast.Constraint | ast.Query):
             self._add_reads(statement, set())
 
@@ -106,7 +131,7 @@ class _Uses:
         """A predicate that reads only itself is not read."""
         for node in statement.walk():
             if isinstance(node, ast.Call | ast.Application) and node.name not in heads:
-                self.read.setdefault(node.name, node.span)
+                self.read.setdefault(node.name.partition("@")[0], node.span)
 
 
 def _head(atom: ast.Node) -> str:
@@ -118,7 +143,7 @@ def _head(atom: ast.Node) -> str:
 
 def _predicate_warnings(program: Program) -> Iterator[ProgramWarning]:
     uses = _Uses()
-    for statement in program.source.statements:
+    for statement in inside_blocks(program.source.statements):
         uses.add(statement)
     if not has_results(program):
         return

@@ -44,6 +44,7 @@ def switches(program: Program) -> Switches:
     found.never |= {name for name, p in program.predicates.items() if "no_magic" in p.qualifiers}
     for name, classes in program.equivalences.items():  # a class may need any pair
         found.never |= {name, classes}
+    found.never |= program.sequences  # a number depends on all rows of its group
     found.eager -= found.never
     return found
 
@@ -76,7 +77,7 @@ def _is_function(program: Program, name: str, based: Collection[str]) -> bool:
     """Whether the rules show that a key has one value."""
     if name in based:
         return False
-    if program.is_combined(name):
+    if program.is_combined(name) or name in program.sequences:
         return True
     rules = program.rules_of(name)
     heads = [head for rule in rules for head in rule.heads if head.predicate == name]

@@ -81,6 +81,8 @@ def _several_derivations(stratum: Stratum, program: Program, name: str) -> Itera
     if len(heads) > 1:
         own = "write a predicate for each of them, or "
         yield f"{len(heads)} rules may derive the same row", own + help
+    elif rule.numbers:
+        yield "it is a sequence, whose rows replace each other", help
     elif rule.aggregates:
         yield "its rule aggregates groups, whose rows replace each other", help
     elif hidden := hidden_keys(rule, head, types):

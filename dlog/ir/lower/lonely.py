@@ -12,7 +12,7 @@ from collections.abc import Iterator
 from dlog.language import ast
 
 
-def lonely(rule: ast.Rule) -> list[ast.Variable]:
+def lonely(rule: ast.Rule | ast.DeltaRule) -> list[ast.Variable]:
     """The variables that occur once, in the order of the text.  O(nodes)."""
     variables = [node for node in rule.walk() if isinstance(node, ast.Variable)]
     times = Counter(variable.name for variable in variables)

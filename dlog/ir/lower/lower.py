@@ -28,8 +28,9 @@ from dlog.ir.lower.grounding import RawForm, ground
 from dlog.ir.lower.lonely import ungrounded_in_negations
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.named_types import NamedTypes
-from dlog.ir.lower.names import collect_names
+from dlog.ir.lower.names import Shape, collect_names
 from dlog.ir.lower.scope import Scope, free_variables, variables
+from dlog.ir.lower.sequences import check_alone, sequence_rules
 from dlog.ir.lower.subsumptions import is_subsumption, removing_rule
 from dlog.ir.primitives import RELATIONS, is_total
 from dlog.ir.rules import Aggregate, Atom, Constraint, FactBlock, FactDelta, Operand, Primitive, Query, Var
@@ -46,6 +47,7 @@ def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
     program, wrong = with_entries(program, diagnostics)
     names = collect_names(program, diagnostics)
     declare_classes(names)
+    check_alone(program, names)
     lowered = Lowered(names, types, has_times=_declares_times(program))
     lowered.rules += class_rules(names)
     dependencies = Dependencies(program)
@@ -71,6 +73,8 @@ def _lower_statement(statement: ast.Node, lowered: Lowered, dependencies: Depend
     match statement:
         case ast.Facts():
             _lower_facts(statement, lowered)
+        case ast.SequenceRule():
+            _lower_sequence(statement, lowered, dependencies)
         case ast.Rule():
             _lower_rule(statement, lowered, dependencies)
         case ast.Constraint():
@@ -183,7 +187,7 @@ def _head(scope: Scope, node: ast.Node, forms: list[RawForm]) -> Atom | None:
     return None if scope.failed else Atom(atom.name, tuple(operands), len(atom.args), node.span)
 
 
-def _split(node: ast.Node) -> tuple[ast.Node | None, tuple[ast.Node, ...]]:
+def _split(node: ast.Node | None) -> tuple[ast.Node | None, tuple[ast.Node, ...]]:
     """`R(x)` as (R(x), ()) and `F[x] = y` as (F[x], (y,)); None for what is neither."""
     if isinstance(node, ast.Comparison) and node.op == "=" and isinstance(node.left, ast.Application):
         return node.left, (node.right,)
@@ -201,6 +205,15 @@ def _not_a_head(scope: Scope, node: ast.Node) -> None:
     elif isinstance(node, ast.Variable):
         help = f"a predicate without arguments is written {node.name}()"
     scope.error("a head must be an atom", node.span, help)
+
+
+def _lower_sequence(node: ast.SequenceRule, lowered: Lowered, dependencies: Dependencies) -> None:
+    parts = sequence_rules(node, lowered.names)
+    if parts is not None:
+        _lower_plain_rule(parts.rows, lowered, dependencies)
+        known = len(lowered.rules)
+        _lower_plain_rule(parts.numbers, lowered, dependencies)
+        lowered.rules[known:] = [replace(rule, numbers=True) for rule in lowered.rules[known:]]
 
 
 # Constraints and queries
@@ -243,14 +256,31 @@ def _declares_nothing(node: ast.Constraint, lowered: Lowered) -> bool:
 
 
 def _lower_query(node: ast.Query, lowered: Lowered, dependencies: Dependencies) -> None:
+    name = f"query'{len(lowered.queries) + 1}"
+    if node.head is not None:
+        _lower_anonymous(node, name, lowered, dependencies)
+        return
     scope = Scope(node, lowered)
     forms: list[RawForm] = []
     scope.formula(node.body, forms)
     if scope.failed:
         return
-    name = f"query'{len(lowered.queries) + 1}"
     _auxiliary_rule(scope, dependencies, name, free_variables(node.body), forms)
     lowered.queries.append(Query(_text(node), name, node.span))
+
+
+def _lower_anonymous(node: ast.Query, name: str, lowered: Lowered, dependencies: Dependencies) -> None:
+    """`_(x, y) <- body.`: a rule for the predicate of the query."""
+    head, value = _split(node.head)
+    assert isinstance(head, ast.Call | ast.Application) and node.head is not None
+    arity = len(head.args) + len(value)
+    lowered.names.shapes[name] = Shape(arity, bool(value), node.span, auxiliary=True)
+    called = replace(head, name=name)
+    full = called if not value else ast.Comparison("=", called, value[0], span=node.head.span)
+    before = len(lowered.rules)
+    _lower_plain_rule(ast.Rule((full,), node.body, node.aggregations, span=node.span), lowered, dependencies)
+    if len(lowered.rules) > before:
+        lowered.queries.append(Query(_text(node), name, node.span))
 
 
 def _auxiliary_rule(

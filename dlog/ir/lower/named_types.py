@@ -145,9 +145,10 @@ class NamedTypes:
         """`decimal(p, s)`, or `decimal(p)` with the usual digits after the point."""
         sizes = reference.params
         if reference.name != "decimal":
-            self.diagnostics.error(
-                f"{reference.name} takes no sizes", reference.span, "only decimal(p, s) does"
-            )
+            help = "only decimal(p, s) does"
+            if reference.name in ("int", "unsigned", "float"):
+                help = f"only in the declaration of a predicate, as in p(x) -> {reference.name}[32](x)."
+            self.diagnostics.error(f"{reference.name} takes no sizes here", reference.span, help)
             return None
         precision, scale = (*sizes, min(sizes[0], DECIMAL.scale))[:2]
         if len(sizes) > 2 or not 0 <= scale <= precision <= MAX_PRECISION or precision == 0:

@@ -12,6 +12,7 @@ from dataclasses import dataclass, replace
 from dlog.errors import Diagnostics, did_you_mean, place
 from dlog.ir import primitives
 from dlog.language import ast
+from dlog.language.build import ANONYMOUS
 from dlog.language.foreign import condition_help
 from dlog.language.source import Span
 from dlog.values import BUILTIN_TYPES, RESERVED_TYPES
@@ -114,6 +115,8 @@ class Names:
             self.diagnostics.error(message, span, "give the predicate another name")
 
     def define(self, name: str, arity: int, functional: bool, span: Span | None) -> None:
+        if name == ANONYMOUS or "@" in name:
+            return
         if name not in self.shapes:
             self.check_name(name, span)
             self.check_arity(name, arity, span)
@@ -147,6 +150,14 @@ class Names:
         if name in self.complained:
             return
         self.complained.add(name)
+        if name == ANONYMOUS:
+            help = "give the predicate a name; `_(x) <- body.` alone is a query"
+            self.diagnostics.error("_ does not name a predicate here", span, help)
+            return
+        if "@" in name:
+            help = "write a delta rule, as in +q(x) <- +p(x), p@prev(y)."
+            self.diagnostics.error(f"only delta rules read {name}", span, help)
+            return
         if name in BUILTIN_TYPES:
             message = f"{name} is the name of a type, not a predicate"
             help = f"{name} names a type only in a declaration, as in R(x) -> {name}(x)"
@@ -187,6 +198,8 @@ def collect_names(program: ast.Program, diagnostics: Diagnostics) -> Names:
         elif isinstance(statement, ast.Rule):
             for head in statement.heads:
                 names.define_atom(head)
+        elif isinstance(statement, ast.SequenceRule):
+            names.define_atom(statement.head)
         elif isinstance(statement, ast.DeltaStatement):
             for delta in statement.deltas:
                 if delta.op != "-":  # a predicate that is only erased does not exist
@@ -214,7 +227,7 @@ def _adopt_inputs(program: ast.Program, names: Names) -> None:
 
 def _bodies(program: ast.Program) -> Iterator[ast.Node]:
     for statement in program.statements:
-        if isinstance(statement, ast.Rule | ast.Constraint | ast.Query):
+        if isinstance(statement, ast.Rule | ast.SequenceRule | ast.Constraint | ast.Query):
             yield from statement.walk()
 
 

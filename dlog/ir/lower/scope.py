@@ -357,6 +357,22 @@ def free_variables(node: ast.Node) -> list[str]:
     return list(dict.fromkeys(_free(node)))
 
 
+def answer_columns(query: ast.Query) -> list[str]:
+    """The names of the columns of a query's answer: its variables, or the arguments of its head."""
+    if query.head is None:
+        return free_variables(query.body)
+    head, value = query.head, list[ast.Node]()
+    if isinstance(head, ast.Comparison):
+        value, head = [head.right], head.left
+    assert isinstance(head, ast.Call | ast.Application)
+    args: tuple[ast.Node, ...] = (*head.args, *value)
+    names: list[str] = []
+    for number, arg in enumerate(args, 1):
+        plain = isinstance(arg, ast.Variable) and arg.name not in names
+        names.append(arg.name if plain and isinstance(arg, ast.Variable) else f"column{number}")
+    return names
+
+
 def _free(node: ast.Node) -> Iterator[str]:
     if isinstance(node, ast.Variable):
         yield node.name

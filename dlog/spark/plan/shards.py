@@ -137,6 +137,8 @@ def _not_shared(shape: Shape, stratum: Stratum) -> str:
         return "which rows .limitsize leaves depends on the order in which they are derived"
     if stratum.subsumptions:
         return "its subsumption compares all rows"
+    if stratum.sequence is not None:
+        return "a number depends on all rows of its group"
     if shape.program.classes_in(stratum):
         return "any pair of an equivalence relation may join two classes"
     for rule in stratum.rules:

@@ -71,7 +71,7 @@ class ShardedDatabase(Database):
         `spark` reads inputs and writes outputs that are folders or URIs.  Outputs are below `out`, where bad
         rows of such inputs are written, too, in the folder `bad`.
         """
-        self.blocks: list[Block] = []
+        self.run_blocks: list[Block] = []
         self.jobs_run = 0
         self.steps_run = 0  # jobs that were steps of recursions with exchange
         self.small_recursion = small_recursion
@@ -169,7 +169,7 @@ class ShardedDatabase(Database):
         heavy = find_heavy(self._samples(program), program.predicates, self._copies.shards)
         self._copies = replace(self._copies, heavy=heavy.arrays(program.predicates.values()))
         shape = Shape(program, self._copies.shards, based, sizes, limited, frozenset(heavy.columns))
-        self.blocks = plan_blocks(shape)
+        self.run_blocks = plan_blocks(shape)
         setting = Setting(
             self._runner,
             self._copies,
@@ -183,7 +183,7 @@ class ShardedDatabase(Database):
             self._progress,
         )
         here = self._needed_here(wanted)
-        done = Sharded(setting, program, self.blocks, self.store, based, here, watch)
+        done = Sharded(setting, program, self.run_blocks, self.store, based, here, watch)
         try:
             done.run()
         finally:
@@ -197,7 +197,7 @@ class ShardedDatabase(Database):
 
         Scattered functions come back, too: shards do not see whether a key has two values.
         """
-        places = {name: place for block in self.blocks for name, place in block.derives.items()}
+        places = {name: place for block in self.run_blocks for name, place in block.derives.items()}
         keyed = {name for name, predicate in self.program.predicates.items() if predicate.is_functional}
         scattered = {n for n in places if places[n] is None and n in keyed}
         requested = [d for d in self.program.directives if d.kind in ("output", "printsize")]

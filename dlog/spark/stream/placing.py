@@ -80,6 +80,16 @@ def _refuse_program(program: Program) -> None:
             f"{name} is an equivalence relation, which cannot be sharded: any pair may join two classes",
             help="leave --shards out: one engine",
         )
+    for name in sorted(program.sequences):
+        raise PlanError(
+            f"{name} is a sequence, which cannot be sharded: its numbers depend on all rows of a group",
+            help="leave --shards out: one engine",
+        )
+    if program.events is not None:
+        raise PlanError(
+            "a program with delta rules cannot be sharded: rules read events of all shards",
+            help="leave --shards out: one engine",
+        )
     if program.constraints:
         raise PlanError(
             "a program with constraints cannot be sharded: a batch is accepted by all shards or by none",

@@ -143,7 +143,7 @@ class Sinks:
             for output in self.outputs:
                 result = view[output.predicate.name]
                 columns = [(c.name, c.type) for c in result.columns]
-                outputs.write(result.to_arrow(), self._values_options(output), columns)
+                outputs.write(result.exact_table(), self._values_options(output), columns)
 
     def _values_options(self, output: Output) -> OutputOptions:
         name, folder = output.predicate.name, self.folder / VALUES
@@ -170,7 +170,7 @@ def changed_rows(changes: Mapping[str, Change], outputs: Sequence[Output]) -> tu
 
 def change_table(change: Change) -> pa.Table:
     """Inserted and deleted rows, with a column that says which."""
-    came, went = change.inserted.to_arrow(), change.erased.to_arrow()
+    came, went = change.inserted.exact_table(), change.erased.exact_table()
     names = {column.name for column in change.inserted.columns}
     signs = [pa.repeat(sign, n) for sign, n in ((ERASE, len(went)), (INSERT, len(came)))]
     table = pa.concat_tables([went, came]) if names else pa.table({})

@@ -83,6 +83,8 @@ class Cone:
         stratum = self.program.stratum_of[name]
         if stratum.recursive:
             raise UnsupportedError(f"{name} is recursive: {LEVELS} have no recursion", span=span)
+        if stratum.sequence is not None:
+            raise UnsupportedError(f"{name} is a sequence: {LEVELS} have none", span=span)
         if stratum.subsumptions:
             raise UnsupportedError(f"{name} has a subsumption: {LEVELS} have none", span=span)
 

@@ -11,10 +11,11 @@ an UnsupportedError with its position.
 from __future__ import annotations
 
 import itertools
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 
 from dlog.errors import UnsupportedError
 from dlog.ir import rules as ir
+from dlog.ir.lower.quantify import form_bindings
 from dlog.language.source import Span
 from dlog.m3.syntax import ast
 from dlog.views.conditions import either
@@ -83,12 +84,12 @@ class _Reader:
         for argument, column in zip(atom.args, self.predicates[atom.predicate].columns, strict=True):
             if isinstance(argument, ir.Var) and argument.name not in variables:
                 variables.append(argument.name)
+                self.bound.add(argument.name)
                 continue
             name = next(n for n in self.fresh if n not in self.rule.types)
             value = self.values.in_column(argument, column, atom.span)
             self._require(ast.Comparison("=", ast.Variable(name), value))
             variables.append(name)
-        self.bound.update(variables)
         same = sum(other.relation == source.name for other in self.atoms)
         alias = f"{source.name}_{same + 1}" if same else ""
         self.atoms.append(Atom(source.name, tuple(variables), alias, span=atom.span))
@@ -103,15 +104,20 @@ class _Reader:
             raise self._unsupported(f"view trees have no {what}", form.span)
 
     def _disjunction(self, form: ir.Disjunction) -> None:
-        """The values computed in a branch belong to it."""
-        around, computed, parts = self.conditions, self.computed, list[ast.Node]()
+        """Alternatives that give a variable of the body other values are other assignments, and are added."""
+        around, computed = self.conditions, self.computed
+        new = sorted(form_bindings(form) - self.bound - computed.keys())
+        parts: dict[tuple[ast.Node | None, ...], list[ast.Node]] = {}
         for branch in form.branches:
             self.conditions, self.computed = [], dict(computed)
             for inner in branch.forms:
                 self._form(inner)
-            parts.append(ast.product(self.conditions) if self.conditions else ast.Constant("int", 1))
+            values = tuple(map(self.computed.get, new))
+            parts.setdefault(values, []).append(ast.product(self.conditions or [ONE]))
         self.conditions, self.computed = around, computed
-        self.conditions.append(either(parts))
+        if not _are_told_apart(parts):
+            raise self._unsupported("view trees have no alternatives that compute a variable each", form.span)
+        self.conditions.append(ast.total([either(same) for same in parts.values()]))
 
     def _primitive(self, form: ir.Primitive) -> None:
         if form.output is None:
@@ -144,6 +150,8 @@ class _Reader:
         self.conditions.append(condition)
 
     def _known(self, name: str) -> ast.Node:
+        if name not in self.bound and name not in self.computed:
+            raise self._unsupported(f"view trees have no value that alternatives compute: {name}", None)
         return self.computed.get(name) or ast.Variable(name)
 
     # ---- aggregates
@@ -184,3 +192,17 @@ class _Reader:
 
     def _unsupported(self, message: str, span: Span | None) -> UnsupportedError:
         return UnsupportedError(message, span=span or self.rule.span)
+
+
+def _are_told_apart(parts: Mapping[tuple[ast.Node | None, ...], Sequence[ast.Node]]) -> bool:
+    """Whether no assignment satisfies conditions under different values: some value is another constant.
+    Those under the same values are one alternative, if it is known what the values are."""
+    if any(len(same) > 1 and None in values for values, same in parts.items()):
+        return False
+    return all(
+        any(
+            isinstance(v, ast.Constant) and isinstance(w, ast.Constant) and v != w
+            for v, w in zip(a, b, strict=True)
+        )
+        for a, b in itertools.combinations(parts, 2)
+    )

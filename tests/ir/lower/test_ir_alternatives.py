@@ -41,6 +41,10 @@ def count(body: str) -> dict[int, int]:
         ("g(x), (e(x, y), y + 1 > 2 ; e(x, y) ; y = x + 1)", {1: 2, 2: 2}),
         # A variable that has the computed value, and one for each value of a generator.
         ("g(x), (x > 0 ; y = x + 1, y > 1)", {1: 2, 2: 2}),
+        ("g(x), (x + 1 > 1 ; y = x + 1, y > 1)", {1: 2, 2: 2}),
+        # Alternatives in alternatives count once, too.
+        ("g(x), (x > 0, (x > 1 ; y = x) ; x < 9, (x > 1 ; y = x))", {1: 1, 2: 2}),
+        ("g(x), (y = x ; x < 9, (x > 1 ; y = x))", {1: 1, 2: 2}),
         ("g(x), (x > 0 ; range(0, x) >= 0)", {1: 2, 2: 3}),
     ],
 )

@@ -14,16 +14,20 @@ from dlog.engine.maintain.body_changes import missing_orders
 from dlog.engine.maintain.delta.keep import DeltaStrategy, rule_deltas
 from dlog.engine.maintain.delta.rule_deltas import RuleDeltas
 from dlog.engine.maintain.offers import (
+    GENERAL_CHANGES,
     GENERAL_PATH,
     PER_ASSIGNMENT,
+    PER_CHANGED_ROW,
     RECURSIVE,
     SHORT_PATH,
+    SHORT_ROWS,
     Need,
     Offer,
     Question,
     RuleOffer,
 )
 from dlog.engine.maintain.rule_strategy import RuleChoice
+from dlog.engine.maintain.variants import rows_of_changes
 from dlog.ir.rules import Atom, Rule
 from dlog.planning.deltas import rule_variants
 
@@ -38,14 +42,32 @@ def refuse(name: str, question: Question) -> str | None:
 
 def offer(name: str, question: Question) -> Offer:
     needs = [rule_need(question, rule) for rule in question.stratum.rules]
+    fixed, row = per_transaction(question), PER_ASSIGNMENT * question.assignments_of_row
+    if question.changes_only:  # compared with a join graph, by the rows of the change alone
+        fixed, row = _of_changes(question)
     return Offer(
         name,
         "; ".join(dict.fromkeys(need.text for need in needs)),
-        per_row=PER_ASSIGNMENT * question.assignments_of_row,
-        per_transaction=per_transaction(question),
+        per_row=row,
+        per_transaction=fixed,
         bytes=sum(need.bytes for need in needs),
         build=PER_ASSIGNMENT * question.assignments,
     )
+
+
+def _of_changes(question: Question) -> tuple[float, float]:
+    """(us for a transaction, us for a changed row), where only the change of the head is computed: the mean
+    over the predicates that may change."""
+    found = [rows for rule in question.stratum.rules for rows in _rows_of_changes(question, rule)]
+    general = [GENERAL_CHANGES if rows > SHORT_ROWS else per_transaction(question) for rows in found]
+    count = max(1, len(found))
+    return sum(general) / count, PER_CHANGED_ROW * sum(found) / count
+
+
+def _rows_of_changes(question: Question, rule: Rule) -> list[float]:
+    reads = rule.body.predicates()
+    deltas = RuleDeltas(question.store, rule, rule_variants(rule, reads - question.tables), bag=True)
+    return [*rows_of_changes(deltas.runner, deltas.variants).values()]
 
 
 def make(name: str, question: Question) -> DeltaStrategy:

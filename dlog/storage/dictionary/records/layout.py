@@ -30,3 +30,13 @@ NEXT: Final = 0  # the next number
 USED: Final = 1  # words of the heap
 LIVE: Final = 2  # records in the heap
 META: Final = 3
+
+# A table as one array, for kernels that have no parameter for it: addresses of its arrays, and the mask
+AT_SLOTS: Final = 0
+AT_MASK: Final = 1
+AT_DIRECTORY: Final = 2
+AT_PLACES: Final = 3
+AT_HEAP: Final = 4
+AT_META: Final = 5
+AT_CONSTRUCTORS: Final = 6  # of each shape
+ADDRESSES: Final = 7

@@ -10,7 +10,8 @@ collection makes new ones, so that who reads meanwhile in another thread sees th
 from __future__ import annotations
 
 import threading
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -20,6 +21,7 @@ import pyarrow as pa
 from dlog.jit import Words
 from dlog.storage.dictionary.records.layout import (
     ABSENT,
+    AT_MASK,
     FIRST_ID,
     HEADER,
     LIVE,
@@ -39,6 +41,7 @@ from dlog.storage.dictionary.records.record_kernels import (
     store_rows,
     sweep,
 )
+from dlog.storage.dictionary.records.structs import record_structs
 from dlog.storage.dictionary.records.texts import in_order, record_texts
 from dlog.storage.dictionary.records.uses import Holders, alone
 from dlog.storage.index.sort import as_words
@@ -151,6 +154,10 @@ class RecordTable:
         """The texts of codes, as programs write them."""
         return record_texts(codes, type, self.arrays, self._constructors, dictionary)
 
+    def structs(self, codes: Words, type: RecordType, dictionary: Any) -> pa.Array:
+        """The values of codes, as structs where the type allows that."""
+        return record_structs(codes, type, dictionary)
+
     def ranks(self, codes: Words, type: RecordType, dictionary: Any) -> Words:
         """Numbers in the order of the values."""
         distinct, places = np.unique(codes, return_inverse=True)
@@ -170,6 +177,19 @@ class RecordTable:
         return out, defined.view(np.bool_)
 
     # Room
+
+    @contextmanager
+    def addresses(self, room: int) -> Iterator[Words]:
+        """The table as one array (see `layout`) with room for so many records, while no other thread stores
+        any."""
+        with self._lock:
+            fields = max((len(kinds) for _, kinds in self._shapes), default=0)
+            self._reserve(room, room * (HEADER + fields))
+            slots, *others = self.arrays
+            held = [slots, np.array([len(slots) - 1]), *others, self.meta, self._constructors]
+            words = np.array([array.ctypes.data for array in held], np.int64)
+            words[AT_MASK] = len(slots) - 1
+            yield words
 
     def _reserve(self, n: int, words: int) -> None:
         """Room for n more records of so many words."""

@@ -47,8 +47,8 @@ class Program:
     def __init__(self, random: Random):
         self.random = random
         self.base = [self._base(number) for number in range(random.randint(2, 4))]
-        self.heads = [f"w{number}" for number in range(random.randint(1, 4))]
-        rules = [self.rule(name, random.randint(2, 6)) for name in self.heads]
+        self.heads = [f"w{number}" for number in range(random.choice((1, 1, 2, 3)))]
+        rules = [self.rule(name, random.choice((2, 2, 3, 3, 4, 5, 6))) for name in self.heads]
         self.shapes = {shape.name: shape for shape, _ in rules}
         first = self.base[0]
         variables = tuple(f"x{i}" for i in range(len(first.types)))

@@ -11,6 +11,7 @@ import tempfile
 from collections import Counter
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager, suppress
+from functools import lru_cache
 from pathlib import Path
 from random import Random
 from typing import Any
@@ -49,6 +50,11 @@ STEPS = {
     "another_head": 1,
     "build": 1,
 }
+
+
+@lru_cache(maxsize=8)
+def checked(text: str) -> Any:
+    return dlog.check(text)
 
 
 class Subscriber:
@@ -104,7 +110,7 @@ class Followed:
         return dlog.Database(self.folder, source=self.author.text, **self.options)
 
     def _evaluate(self) -> None:
-        program = dlog.check("\n".join(self.lines) + "\n")
+        program = checked("\n".join(self.lines) + "\n")
         base = {name: set(self.base.get(name, ())) for name in program.predicates}
         self.expected = evaluate_base(program, base)
 

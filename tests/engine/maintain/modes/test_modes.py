@@ -306,6 +306,23 @@ def test_folders_branches_and_differences(mode: str, tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("mode", ["changes", "on_read"])
+def test_a_branch_of_a_folder_evaluates_what_is_stored(mode: str, tmp_path: Path) -> None:
+    with dlog.Database(tmp_path / "db", source=RULES, durability="none") as db:
+        db.apply(insert={"follows": FOLLOWS})
+        db.branch("other")
+        db.checkout("other")
+        db.execute(f".materialize timeline {mode}\n")
+        tweet(db, (2, 1))
+    with dlog.Database(tmp_path / "db", durability="none") as db:
+        assert db["timeline"].rows() == []
+        db.checkout("other")
+        assert not is_stored(db)
+        assert db["timeline"].rows() == expected([(2, 1)])
+        tweet(db, (3, 3))
+        assert db["timeline"].rows() == expected([(2, 1), (3, 3)])
+
+
+@pytest.mark.parametrize("mode", ["changes", "on_read"])
 def test_why_outputs_saved_programs_and_queries_of_the_program(mode: str, tmp_path: Path) -> None:
     rest = ".output timeline\n.printsize timeline\n?- timeline(1, b, t).\n"
     db = database(mode, rest)

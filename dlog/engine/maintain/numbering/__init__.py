@@ -1,0 +1,1 @@
+"""Sequences: rows that come or go renumber those behind them."""

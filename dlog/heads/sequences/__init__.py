@@ -1,0 +1,1 @@
+"""Numbered rows: what a sequence stores for each group of sorted rows."""
