@@ -16,6 +16,7 @@ from dlog.errors import (
     DataError,
     DlogError,
     DlogErrors,
+    FunctionError,
     LimitError,
     PlanError,
     SourceError,
@@ -28,6 +29,7 @@ from dlog.errors import (
 if TYPE_CHECKING:
     from dlog.durable.database import Database
     from dlog.engine.state.limits import Limits
+    from dlog.implementations import aggregate, function, register_function
     from dlog.ir.rules import Program
     from dlog.language import ast
     from dlog.values import Branch
@@ -42,6 +44,7 @@ __all__ = [
     "Database",
     "DlogError",
     "DlogErrors",
+    "FunctionError",
     "LimitError",
     "Limits",
     "PlanError",
@@ -50,8 +53,11 @@ __all__ = [
     "SubscriberError",
     "UnsupportedError",
     "VerifyError",
+    "aggregate",
     "check",
+    "function",
     "parse",
+    "register_function",
     "regression",
 ]
 
@@ -74,6 +80,10 @@ def __getattr__(name: str) -> object:
         from dlog.views.regression import regression
 
         return regression
+    if name in ("aggregate", "function", "register_function"):
+        from dlog import implementations
+
+        return getattr(implementations, name)
     if name == "m3":
         import importlib
 

@@ -94,6 +94,10 @@ class ConstraintError(DlogError):
     """A transaction that violates an integrity constraint or a functional dependency."""
 
 
+class FunctionError(DataError):
+    """A function or an aggregate in Python failed, or gave what its declaration does not allow."""
+
+
 class VerifyError(DlogError):
     """Maintenance and evaluation from scratch disagree: a bug in dlog, found by `--verify`."""
 

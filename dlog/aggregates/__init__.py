@@ -12,9 +12,11 @@ from dlog.aggregates.count_distinct import COUNT_DISTINCT
 from dlog.aggregates.maximum import MAX
 from dlog.aggregates.mean import MEAN
 from dlog.aggregates.minimum import MIN
+from dlog.aggregates.references import USER_STATE
 from dlog.aggregates.stddev import STDDEV
 from dlog.aggregates.stddev_pop import STDDEV_POP
 from dlog.aggregates.sum import SUM
+from dlog.aggregates.user import USER, user_aggregate
 from dlog.aggregates.variance import VARIANCE
 from dlog.aggregates.variance_pop import VARIANCE_POP
 
@@ -32,13 +34,13 @@ __all__ = ["AGGREGATES", "COFACTOR", "Aggregate", "aggregate_named", "elsewhere"
 
 
 def aggregate_named(name: str) -> Aggregate:
-    """REQUIRES: there is one with this name or alias."""
-    return AGGREGATES[name]
+    """REQUIRES: there is one with this name or alias, or the program declares it."""
+    return user_aggregate(name) if name.startswith(USER) else AGGREGATES[name]
 
 
 def states() -> list[str]:
     """The classes that maintain aggregates, in the order of their states in a rule."""
-    return list(dict.fromkeys(one.state for one in _REGISTERED))
+    return list(dict.fromkeys([*(one.state for one in _REGISTERED), USER_STATE]))
 
 
 def elsewhere() -> dict[str, str]:

@@ -59,6 +59,7 @@ class Aggregate:
     in_order: bool = False  # whether the order of assignments matters
     makes_texts: bool = False
     in_ring: bool = False  # whether the payload of a view holds the result itself
+    in_python: bool = False  # whether the program's user has written it: `fold` takes it first
     is_distinct: bool = False  # whether it counts the distinct values of its argument
     is_quotient: bool = False  # of a sum, which a view holds, by the number of assignments
 

@@ -13,6 +13,8 @@ DISTINCT_STATE = "dlog.engine.head.distinct_state:DistinctPart"  # the distinct 
 SCAN_STATE = f"{_STATE}:ScanPart"  # the values of a group in order
 TEXT_STATE = f"{_STATE}:TextPart"  # the texts of a group with what orders them
 
+USER_STATE = "dlog.engine.head.user_state:UserPart"  # the values of a group, and an object in Python
+
 SUM_MERGE = f"{_MERGE}:SumValues"
 DISTINCT_MERGE = f"{_MERGE}:DistinctValues"
 EXTREME_MERGE = f"{_MERGE}:ExtremeValues"

@@ -76,7 +76,7 @@ Dialect = Annotated[
 ]
 Functions = Annotated[
     Path | None,
-    typer.Option(metavar="FILE.py", help="Python that registers functions and rings of the program"),
+    typer.Option(metavar="FILE.py", help="Python that registers functions of the program (of M3: and rings)"),
 ]
 
 

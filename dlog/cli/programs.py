@@ -15,6 +15,7 @@ from dlog.cli.common import (
     Depth,
     FactsFolder,
     Folders,
+    Functions,
     Inputs,
     Jobs,
     Levels,
@@ -29,6 +30,7 @@ from dlog.cli.common import (
     check_each,
     preprocess_with,
     read_limits,
+    run_python,
 )
 from dlog.cli.process import allow_pandas
 from dlog.cli.views import by_levels, draw, draw_maps, draw_strategy, refuse_options
@@ -44,15 +46,19 @@ if TYPE_CHECKING:
 
 def check(
     programs: Annotated[list[Path], typer.Argument(metavar="PROGRAM.dl...", help="programs")],
+    functions: Functions = None,
     include_dir: Folders = None,
     macro: Macros = None,
     no_warnings: NoWarnings = False,
 ) -> None:
     """Check programs, or queries in SQL: print their errors and warnings, or nothing."""
     preprocess_with(include_dir or [], macro or [])
+    run_python(functions)
     from dlog.engine.maintain.strategies import requested
+    from dlog.implementations import Implementations
     from dlog.ir.analysis.warnings import program_warnings
     from dlog.ir.check import load_program
+    from dlog.ir.functors import used_functors
     from dlog.language.source import read_source
     from dlog.planning.options import Options
 
@@ -62,6 +68,8 @@ def check(
 
             return read_sql(path)
         checked = load_program(read_source(path))[1]
+        if functions is not None:
+            Implementations().bind(checked.functors, used_functors(checked.rules))
         Options.of(checked.pragmas)
         requested(None, checked.pragmas)
         for warning in [] if no_warnings else program_warnings(checked):
@@ -128,12 +136,14 @@ def run(
     conf: Annotated[
         list[str] | None, typer.Option(metavar="NAME=VALUE", help="with --spark: a Spark setting")
     ] = None,
+    functions: Functions = None,
     include_dir: Folders = None,
     macro: Macros = None,
     no_warnings: NoWarnings = False,
 ) -> None:
     """Evaluate a program once and write its .output predicates.  The program - is standard input."""
     preprocess_with(include_dir or [], macro or [])
+    run_python(functions)
     limits = read_limits(timeout, max_rows, max_memory)
     if spark is None and (shards or work or conf):
         raise DlogError("--shards, --work and --conf belong to --spark MASTER")
@@ -257,6 +267,7 @@ def explain(
     depth: Depth = None,
     chosen: Chosen = False,
     inputs: Inputs = False,
+    functions: Functions = None,
     include_dir: Folders = None,
     macro: Macros = None,
 ) -> None:
@@ -266,6 +277,7 @@ def explain(
     so what was measured is shown, too, and where a trace is shared or exact.
     """
     preprocess_with(include_dir or [], macro or [])
+    run_python(functions)
     if shards is not None and not spark:
         raise DlogError("--shards belongs to --spark")
     if tx is not None and (spark or program.suffix.lower() == ".sql"):
@@ -342,11 +354,13 @@ def why(
     fact: Annotated[str, typer.Argument(help="a fact, as in 'reach(1, 3)'")],
     facts: FactsFolder = Path("."),
     jobs: Jobs = 1,
+    functions: Functions = None,
     include_dir: Folders = None,
     macro: Macros = None,
 ) -> None:
     """One derivation of a fact, as a tree.  Status 1 when the fact does not hold."""
     preprocess_with(include_dir or [], macro or [])
+    run_python(functions)
     from dlog.durable.database import Database
     from dlog.progress import Screen
 

@@ -14,6 +14,7 @@ from dlog.cli.common import (
     Durability,
     FactsFolder,
     Folders,
+    Functions,
     Jobs,
     Macros,
     MaxMemory,
@@ -23,6 +24,7 @@ from dlog.cli.common import (
     Timeout,
     preprocess_with,
     read_limits,
+    run_python,
 )
 
 
@@ -48,11 +50,13 @@ def apply(
     max_memory: MaxMemory = None,
     db: DatabaseFolder = None,
     durability: Durability = "full",
+    functions: Functions = None,
     include_dir: Folders = None,
     macro: Macros = None,
 ) -> None:
     """Load a program, then run a file of transactions.  One that fails is rolled back: status 1."""
     preprocess_with(include_dir or [], macro or [])
+    run_python(functions)
     from dlog.apply import Options, apply_file
     from dlog.durable.database import open_database
     from dlog.engine.run import write_outputs
@@ -96,6 +100,7 @@ def compare(
     seconds: Annotated[
         float, typer.Option(min=0, help="begin no further transaction after this many seconds")
     ] = 60.0,
+    functions: Functions = None,
     include_dir: Folders = None,
     macro: Macros = None,
 ) -> None:
@@ -120,6 +125,7 @@ def compare(
     other than the chosen one, give --strategy to apply or repl, or strategy= to Database in Python.
     """
     preprocess_with(include_dir or [], macro or [])
+    run_python(functions)
     from dlog.compare import compare as run_comparison
     from dlog.compare import table, write_page
     from dlog.errors import DlogError
@@ -170,6 +176,7 @@ def stream(
     json: Annotated[bool, typer.Option("--json", help="a line of JSON for each batch on standard output")] = (
         False
     ),
+    functions: Functions = None,
 ) -> None:
     """Keep the rules of a program up to date over facts that arrive as files, by Spark.
 
@@ -189,6 +196,7 @@ def stream(
     Each batch is one transaction, and is applied exactly once, even if processes are killed: rerun the same
     command to resume.  Ctrl-C ends it between batches.
     """
+    run_python(functions)
     from dlog.progress import Screen
     from dlog.spark.stream.command import Options, Places, run_stream
     from dlog.spark.stream.progress import Reporter
@@ -227,8 +235,10 @@ def repl(
             "--read-only", help="with --db: read it as it is now, even while another process writes"
         ),
     ] = False,
+    functions: Functions = None,
 ) -> None:
     """Transactions at a prompt; from a pipe, the status is 1 if any input was wrong."""
+    run_python(functions)
     from dlog import repl
 
     limits = read_limits(timeout, max_rows, max_memory)
@@ -261,8 +271,10 @@ databases = typer.Typer(
 @databases.command("check")
 def check_database(
     folder: Annotated[Path, typer.Argument(metavar="DIR", help="the folder of a database")],
+    functions: Functions = None,
 ) -> None:
     """Verify a database: every record, every invariant, every derived predicate.  Changes nothing."""
+    run_python(functions)
     from dlog.durable.dump import check
     from dlog.progress import Screen
 

@@ -19,7 +19,9 @@ import numpy as np
 from dlog.column_functions import arithmetic, conversions, dates, decimals, records, texts
 from dlog.column_functions.columns import Column, Dictionary, Mask, Result, aligned
 from dlog.column_functions.decimals import narrow, widen
+from dlog.column_functions.functions import call
 from dlog.column_functions.ranges import ranges
+from dlog.ir.functors import functor_of, is_call
 from dlog.ir.record_forms import is_record_form
 from dlog.jit import Words
 from dlog.values import OPERATIONS, Type
@@ -37,6 +39,8 @@ def compute(name: str, inputs: Sequence[Column], output: Type, dictionary: Dicti
     inputs = aligned(inputs)
     if name == "cat":  # of any number of texts
         return texts.cat(inputs, output, dictionary)
+    if is_call(name):
+        return call(functor_of(name), inputs, output, dictionary)
     if is_record_form(name):
         return records.compute(name, inputs, output, dictionary)
     own = OPERATIONS.get((name, *(column.type.name for column in inputs)))

@@ -77,6 +77,7 @@ class Comparison:
     available: int
     runs: list[Measured]  # the own choice first, then strategies in list order, from scratch last
     failed: Sequence[str] = ()  # the places of transactions that fail
+    unstored: Sequence[str] = ()  # predicates whose modes do not hold here
 
     @property
     def own(self) -> Measured:
@@ -98,7 +99,7 @@ class Comparison:
 
 
 def without_modes(tree: ast.Program, program: Program) -> tuple[ast.Program, Program]:
-    """Without `.materialize`: what is not stored costs the same under every strategy."""
+    """Without `.materialize`: what is compared are strategies over the same rows."""
     if not modes(program):
         return tree, program
     kept = tuple(s for s in tree.statements if not (isinstance(s, ast.Directive) and s.kind == DIRECTIVE))
@@ -115,7 +116,9 @@ class OneDatabase(Database):
         super().__init__(path, facts=facts, strategy=strategy)
 
     def _program_of(self, source: Source) -> tuple[ast.Program, Program]:
-        tree, program = without_modes(*super()._program_of(source))
+        tree, program = super()._program_of(source)
+        self.unstored = list(modes(program))
+        tree, program = without_modes(tree, program)
         name = self._wanted
         if name is None:
             return tree, program
@@ -148,7 +151,8 @@ def compare(
     except VerifyError as error:
         raise VerifyError(f"under one of the strategies, {error.message}") from None
     available = len(units) - len(first.failed)
-    return Comparison(program.name, predicate, file.name, len(first.succeeded), available, runs, first.failed)
+    succeeded, failed = len(first.succeeded), first.failed
+    return Comparison(program.name, predicate, file.name, succeeded, available, runs, failed, first.unstored)
 
 
 def _changes(file: Path) -> list[_Placed]:
@@ -189,6 +193,7 @@ class _Round:
         self.scratch = Measured(FROM_SCRATCH)
         self.succeeded: list[_Placed] = []
         self.failed: list[str] = []
+        self.unstored: list[str] = []
 
     def run(self, until: float) -> list[Measured]:
         lanes, refused = self._lanes()
@@ -232,6 +237,7 @@ class _Round:
         database = OneDatabase(self.program, self.facts, strategy, self.predicate)
         if name == OWN:
             self.scratch.memory = database.memory()
+            self.unstored = database.unstored
         expected = database.expected_memory()
         if name != OWN and expected > MEMORY_SHARE * machine_bytes():
             too_large = f"it is expected to need {size_text(expected)} of memory"

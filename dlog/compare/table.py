@@ -91,6 +91,9 @@ def sentences(comparison: Comparison) -> Iterator[str]:
         yield "The choice is the fastest."
     else:
         yield f"The choice is within {comparison.ratio:.2f} times of the fastest, {fastest.name}."
+    if unstored := comparison.unstored:
+        names = ", ".join(unstored[:MOST_NAMES]) + (", ..." if len(unstored) > MOST_NAMES else "")
+        yield f"All rows were stored here, whatever the mode (.materialize) of {names}."
     measured, available = comparison.transactions, comparison.available
     count = f"{measured:,} transaction{'' if measured == 1 else 's'}"
     if measured < available:

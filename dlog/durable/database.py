@@ -207,7 +207,7 @@ class Database(Branching):
 
     # Committing
 
-    def _commit(self, transaction: Transaction) -> Commit:
+    def _done_before(self, transaction: Transaction) -> Commit | None:
         batch_id = transaction.batch_id
         if batch_id is not None and batch_id in self._timeline.heads[self.current_branch].batches:
             done = Commit(self.version, RecordedSummary(), self.program, self.store.dictionary, repeated=True)
@@ -215,7 +215,7 @@ class Database(Branching):
             return done
         if self._read_only:
             raise self._only_read()
-        return Branching._commit(self, transaction)
+        return None
 
     def last_batch(self, series: str) -> int | None:
         """The number of the last batch `SERIES#NUMBER` that was applied here; None if there was none."""

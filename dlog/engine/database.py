@@ -78,6 +78,10 @@ class Database(Evaluated):
     def _next_version(self) -> int:
         return self.version + 1
 
+    def _done_before(self, transaction: Transaction) -> Commit | None:
+        """A commit without changes if the transaction was applied before.  Raises if none can be applied."""
+        return None
+
     def _keep(self, transaction: Transaction, commit: Commit) -> None:
         """The last step before others see a commit.  If it raises, the commit does not take place."""
 
@@ -199,22 +203,17 @@ class Database(Evaluated):
         """All that a transaction collected, or an error and nothing of it.  Of several threads one commits at
         a time."""
         with self._lock:
-            outermost = begin()
+            outermost, asked_for = begin(), transaction.changes
             try:
                 if self.pending:
                     self.complete()
                 if self._maintenance.modes:
                     self._maintenance.transactions += 1
                     self._attend()
-                before = self._shown, self.measures, self._maintenance, self._maintenance.strategies
-                try:
-                    commit = self._commit(transaction)
-                except BaseException as error:
-                    if self._shown is before[0]:
-                        self._go_back(error, *before)
-                        if isinstance(error, KeyboardInterrupt):
-                            raise Interrupted("interrupted while changing facts") from None
-                    raise
+                commit = self._done_before(transaction) or self._commit_with_events(transaction)
+            except BaseException:
+                transaction.changes = asked_for
+                raise
             finally:
                 if outermost:
                     end()
@@ -224,6 +223,23 @@ class Database(Evaluated):
         if self.store.dictionary.records.may_be_garbage:
             self.collect()
         return commit
+
+    def _commit_with_events(self, transaction: Transaction) -> Commit:
+        started = accounts.clock()
+        if transaction.once or transaction.program.events or transaction.program.pulses:
+            transaction.changes = self._with_events(transaction)
+        return self._commit_or_go_back(transaction, started)
+
+    def _commit_or_go_back(self, transaction: Transaction, started: float) -> Commit:
+        before = self._shown, self.measures, self._maintenance, self._maintenance.strategies
+        try:
+            return self._commit(transaction, started)
+        except BaseException as error:
+            if self._shown is before[0]:
+                self._go_back(error, *before)
+                if isinstance(error, KeyboardInterrupt):
+                    raise Interrupted("interrupted while changing facts") from None
+            raise
 
     def _attend(self) -> None:
         """What is stored follows who reads and who subscribes."""
@@ -309,23 +325,9 @@ class Database(Evaluated):
         self.store.relations = without_states(self._maintenance, self.store.relations)
         self._show()
 
-    def _commit(self, transaction: Transaction) -> Commit:
-        started = accounts.clock()
-        if self._maintenance.measured.due:
-            self._maintenance.examine_costs(self.store)
-        clock = self._maintenance.measured.clock
-        begun = clock()
-        asked_for = transaction.changes
-        if transaction.once or transaction.program.events or transaction.program.pulses:
-            transaction.changes = self._with_events(transaction)
-        try:
-            return self._commit_changes(transaction, started, begun)
-        except BaseException:
-            transaction.changes = asked_for
-            raise
-
     def _with_events(self, transaction: Transaction) -> list[Any]:
-        """The changes of a transaction with those of delta rules, without those of pulse predicates."""
+        """The changes of a transaction with those of delta rules, without those of pulse predicates.  Reads
+        the state only, which may store predicates of mode on_read from now on."""
         program, changes = transaction.program, transaction.changes
         events = None if transaction.merged is not None else events_with(program, transaction.once)
         if events is not None and concerns(events, changes):
@@ -350,8 +352,11 @@ class Database(Evaluated):
         bases = {name: self.base_relation(name) or empty(name) for name in events.named}
         return all_changes(events, transaction.changes, before, bases, store, evaluation)
 
-    def _commit_changes(self, transaction: Transaction, started: float, begun: float) -> Commit:
+    def _commit(self, transaction: Transaction, started: float) -> Commit:
+        if self._maintenance.measured.due:
+            self._maintenance.examine_costs(self.store)
         clock = self._maintenance.measured.clock
+        begun = clock()
         summary = self._commit_rows(transaction)
         if summary is None:
             summary = self._replace_state(transaction)
@@ -404,6 +409,7 @@ class Database(Evaluated):
             watch.doing = "changing facts"
             store.relations = store.relations.copy()
             options = Options.of(program.pragmas)
+            self._bind(store, program)
             evaluation = self._evaluation(program, watch)
             if self._maintenance.lacks_primitives(store):
                 self._maintenance.store_primitives(store, evaluation)

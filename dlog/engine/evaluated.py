@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 from dlog.engine.commit.commits import Change, Changes
 from dlog.engine.commit.record_uses import codes_in_relations
@@ -38,8 +38,10 @@ from dlog.errors import (
     VerifyError,
 )
 from dlog.garbage import seldom_collected
+from dlog.implementations import Implementations
 from dlog.interrupts import uninterrupted
 from dlog.ir.check import load_program
+from dlog.ir.functors import used_functors
 from dlog.ir.goals.narrowed import reads_of
 from dlog.ir.rules import Predicate, Program, Stratum
 from dlog.jit import Words
@@ -84,6 +86,7 @@ class Evaluated(View):
         goals_only: bool = False,
         traced: bool = False,
         materialize: Mapping[str, str] | None = None,
+        functions: Mapping[str, Any] | Iterable[Any] | None = None,
     ):
         """From a program file or a text.  `facts` is the folder of its `.input` files.
         Up to `jobs` cores are used.
@@ -95,6 +98,8 @@ class Evaluated(View):
         `strategy` forces one strategy of maintenance on all rules, whatever a transaction changes; without it
         rules are evaluated from scratch if that is expected to be cheaper.  It never changes an answer.
         `materialize` gives predicates a mode, as `.materialize` does: `{"p": "on_read"}`.
+        `functions` has the implementations of functors by name, as in `{"f": f}`, beside those that
+        `dlog.function` and `dlog.aggregate` have registered.
         `traced` records every run of every rule in `measures`, for a profile.
         """
         require_strategy(strategy)  # before anything is read
@@ -114,6 +119,9 @@ class Evaluated(View):
         tree, program = with_modes(tree, program, materialize or {})
         self._maintenance = Maintenance.of(program, strategy)
         store = Store(self._maintenance.program.predicates)
+        store.dictionary.functions = Implementations.of(functions)
+        if evaluated or goals_only:
+            self._bind(store, program)
         super().__init__(settled(tree, program), program, store, limits or Limits(), 0)
         self.store.options = Options.of(program.pragmas)
         watch = Watch(self.limits)
@@ -137,6 +145,10 @@ class Evaluated(View):
 
     def _program_of(self, source: Source) -> tuple[ast.Program, Program]:
         return load_program(source)
+
+    def _bind(self, store: Store, program: Program) -> None:
+        """Raises unless what the program calls is there."""
+        store.dictionary.functions.bind(program.functors, used_functors(program.rules))
 
     def _restore(self) -> None:
         """Base facts from elsewhere, before rules run."""
@@ -174,6 +186,9 @@ class Evaluated(View):
 
     def _evaluate_stored(self, watch: Watch) -> None:
         """What is stored before the first read."""
+        if self._maintenance.stores_calls:
+            self._evaluate_program(self._maintenance.begin_primitives(self.store), watch)
+            return
         self._evaluate_program(evaluated_at_first(self._maintenance, self.program), watch)
         begin_idle(self._maintenance, self.program, self.store)
 

@@ -96,6 +96,7 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
         tuple(lowered.directives),
         tuple(lowered.pragmas),
         program,
+        functors=lowered.functors.known,
         pulses=frozenset(pulses(inside_blocks(program.statements))),
         sequences=frozenset(rule.heads[0].predicate for rule in rules if rule.numbers),
         references=frozenset(entities_of(without_blocks(program, Diagnostics())).by_reference),

@@ -25,6 +25,11 @@ def types_of(program: Program) -> list[ast.Node]:
     return types_in(program.source.statements)
 
 
+def functors_of(program: Program) -> list[ast.Node]:
+    """The functors that a program declares."""
+    return [s for s in inside_blocks(program.source.statements) if isinstance(s, ast.FunctorDeclaration)]
+
+
 def types_in(statements: Iterable[ast.Node]) -> list[ast.Node]:
     return [s for s in inside_blocks(statements) if isinstance(s, ast.TypeDeclaration)]
 

@@ -18,7 +18,7 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from dlog.errors import Diagnostics, did_you_mean
-from dlog.ir.declared import declaration, types_of
+from dlog.ir.declared import declaration, functors_of, types_of
 from dlog.ir.expand.blocks import inside_blocks
 from dlog.ir.expand.entities import without_entities
 from dlog.ir.rules import Predicate, Program
@@ -54,6 +54,16 @@ def installed(program: ast.Program) -> list[ast.DeltaRule]:
     return [s for s in inside_blocks(program.statements) if isinstance(s, ast.DeltaRule)]
 
 
+def changed_by(rule: ast.DeltaRule) -> set[str]:
+    """The predicates of a rule's heads."""
+    return {_named(head.atom) for head in rule.heads}
+
+
+def waits_for(rule: ast.DeltaRule) -> list[str]:
+    """The events that must be there for a rule, such as `+p`."""
+    return list(dict.fromkeys(f"{op}{name}" for op, name in _waits(rule.body)))
+
+
 def check_events(
     program: Program,
     rules: Sequence[ast.DeltaRule],
@@ -76,7 +86,13 @@ def check_events(
             help = "read what transactions change, as in +q(x); in a transaction, such a rule runs once"
             diagnostics.error(message, rule.span, help)
     diagnostics.raise_if_any()
-    statements = [*types_of(program), *rewriting.declarations(), *made, *rewriting.replacements()]
+    statements = [
+        *types_of(program),
+        *functors_of(program),
+        *rewriting.declarations(),
+        *made,
+        *rewriting.replacements(),
+    ]
     events = check(ast.Program(tuple(statements), span=program.source.span))
     read = frozenset(pair for rule in written for pair in _waits(rule.body))
     always = any(not any(True for _ in _waits(rule.body)) for rule in written)

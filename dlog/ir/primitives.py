@@ -10,6 +10,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from dlog.ir.functors import is_call
 from dlog.ir.record_forms import is_constructor, is_record_form, shown
 from dlog.values import OPERATIONS, TYPES, grouped
 from dlog.values.record import ANY_RECORD
@@ -153,9 +154,9 @@ _SYMBOLS = {v: k for k, v in (COMPARISONS | OPERATORS).items()}
 
 
 def signature_of(name: str, inputs: int) -> Signature:
-    """The signature of a primitive.  What records are and what their fields hold depends on the program, so
-    those of record forms say nothing about types."""
-    if is_record_form(name):
+    """The signature of a primitive.  What records are and what their fields hold depends on the program, and
+    so does what a functor takes: those of record forms and of calls say nothing about types."""
+    if is_record_form(name) or is_call(name):
         return Signature(("a",) * inputs, "a", (("a", ANY),))
     if name.startswith("as_") and name not in _CASTS:  # a type that the program declares
         return Signature((name[3:],), name[3:])

@@ -25,6 +25,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 from dlog.aggregates import Aggregate as AggregateFunction
 from dlog.aggregates import aggregate_named
+from dlog.ir.functors import Functor
 from dlog.language import ast
 from dlog.language.source import Span
 from dlog.values import FLOAT, INT, STRING, Type
@@ -193,7 +194,7 @@ class Aggregate:
         return aggregate_named(self.op)
 
     def __str__(self) -> str:
-        return f"{self.result} = {self.op}({'' if self.argument is None else self.argument})"
+        return f"{self.result} = {self.function}({'' if self.argument is None else self.argument})"
 
 
 @dataclass(frozen=True)
@@ -374,6 +375,7 @@ class Program:
     directives: tuple[ast.Directive, ...]
     pragmas: tuple[ast.Pragma, ...]
     source: ast.Program = field(repr=False)
+    functors: Mapping[str, Functor] = field(default_factory=dict)  # that it declares, by name
     pulses: frozenset[str] = frozenset()  # predicates that have rows in transactions only
     references: frozenset[str] = frozenset()  # reference modes of entity types, which take no facts
     sequences: frozenset[str] = frozenset()  # functions that number, which take no facts, either

@@ -100,6 +100,14 @@ class Call(Node):
 
 
 @dataclass(frozen=True)
+class UserCall(Node):
+    """`@name(args)`: the value of a functor that the program declares."""
+
+    name: str
+    args: tuple[Node, ...]
+
+
+@dataclass(frozen=True)
 class Application(Node):
     """`name[args]`: the value of a functional predicate."""
 
@@ -109,7 +117,7 @@ class Application(Node):
 
 @dataclass(frozen=True)
 class InlineAggregate(Node):
-    """`op target : { body }`; `count` has no target."""
+    """`op target : { body }`; `count` has no target.  An aggregate that the program declares is `@name`."""
 
     op: str
     target: Node | None
@@ -141,7 +149,7 @@ class Branch(Node):
 
 @dataclass(frozen=True)
 class Reserved(Node):
-    """Syntax that is recognised but not supported yet: `$`, user functors."""
+    """Syntax that is recognised but not supported yet: `$`."""
 
     what: str
 
@@ -202,6 +210,16 @@ class Declaration(Node):
     keys: tuple[Parameter, ...]
     value: Parameter | None = None
     qualifiers: tuple[str, ...] = ()
+
+
+@dataclass(frozen=True)
+class FunctorDeclaration(Node):
+    """`.functor f(x: T, y: U): V stateful`; a parameter without a name has "" for it."""
+
+    name: str
+    parameters: tuple[Parameter, ...]
+    result: TypeRef
+    words: tuple[str, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -9,6 +9,7 @@ from typing import Any
 from lark import Token, Transformer
 
 from dlog.aggregates import AGGREGATES
+from dlog.aggregates.user import USER
 from dlog.errors import Diagnostics, SourceError, UnsupportedError
 from dlog.language import ast
 from dlog.language.complaints import MISSING_END
@@ -144,7 +145,8 @@ class Builder(Transformer):
 
     def aggregation(self, c: list[Any]) -> ast.Node:
         args = tuple(x for x in c if isinstance(x, ast.Node))
-        return ast.Aggregation(str(c[0]), str(c[2]), args, span=self.span(*c))
+        sign = "" if c[2] is None else USER
+        return ast.Aggregation(str(c[0]), sign + str(c[3]), args, span=self.span(*c))
 
     # Formulas
 
@@ -271,7 +273,10 @@ class Builder(Transformer):
 
     def inline_aggregate(self, c: list[Any]) -> ast.Node:
         *targets, body = [x for x in c if isinstance(x, ast.Node)]
-        op, target, span = str(c[0]), targets[0] if targets else None, self.span(*c)
+        target, span = targets[0] if targets else None, self.span(*c)
+        if c[0] is not None:
+            return ast.InlineAggregate(USER + str(c[1]), target, body, span=span)
+        op = str(c[1])
         aggregate = AGGREGATES[op]
         if (target is not None) != aggregate.takes_argument:
             need = "needs an argument" if aggregate.takes_argument else "takes no argument"
@@ -294,7 +299,7 @@ class Builder(Transformer):
         return self.unsupported("the counter $", *c)
 
     def user_functor(self, c: list[Any]) -> ast.Node:
-        return self.unsupported("user functors", *c)
+        return ast.UserCall(str(c[1]), tuple(c[3]), span=self.span(*c))
 
     # Declarations and directives
 
@@ -430,6 +435,15 @@ class Builder(Transformer):
 
     def override(self, c: list[Any]) -> list[ast.Node]:
         return [ast.Override(str(c[1]), span=self.span(*c))]
+
+    def functor_parameter(self, c: list[Any]) -> ast.Node:
+        return self.parameter(c) if len(c) > 1 else ast.Parameter("", c[0], span=self.span(*c))
+
+    def functor(self, c: list[Any]) -> list[ast.Node]:
+        end = next(i for i, x in enumerate(c) if isinstance(x, Token) and x.type == "COLON")
+        parameters = tuple(x for x in c[:end] if isinstance(x, ast.Parameter))
+        words = tuple(dict.fromkeys(str(x) for x in c[end + 2 :]))
+        return [ast.FunctorDeclaration(str(c[1]), parameters, c[end + 1], words, span=self.span(*c))]
 
     def once(self, c: list[Any]) -> list[ast.Node]:
         return []

@@ -225,7 +225,7 @@ def _settle_aggregates(tokens: list[Token]) -> None:
             levels.append(_Level())
         elif token.type == "COLON":
             levels[-1].colons += 1
-        elif token.type == "NAME" and token.value in AGGREGATES and index + 1 < len(tokens):
+        elif token.type == "NAME" and index + 1 < len(tokens) and _may_aggregate(tokens, index):
             follows = tokens[index + 1]
             if follows.type in _OPERAND_STARTS and follows.value not in WORD_OPERATORS:
                 levels[-1].sure.append(token)
@@ -233,6 +233,11 @@ def _settle_aggregates(tokens: list[Token]) -> None:
                 levels[-1].maybe.append(token)
     for level in levels:
         level.close()
+
+
+def _may_aggregate(tokens: list[Token], index: int) -> bool:
+    """Whether a name is that of an aggregate, or of a functor, which may be one."""
+    return tokens[index].value in AGGREGATES or (index > 0 and tokens[index - 1].type == "AT")
 
 
 def _settle_qualifiers(tokens: list[Token]) -> None:

@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 
 from lark import Token
 
-from dlog.errors import Diagnostics, SourceError, UnsupportedError
+from dlog.errors import Diagnostics, SourceError
 from dlog.language import context
 from dlog.language.source import Source, Span
 from dlog.language.vocabulary import (
@@ -28,6 +28,7 @@ from dlog.language.vocabulary import (
     EXPONENT,
     EXPONENT_HELP,
     FACT,
+    FUNCTOR_WORDS,
     MAX_DIGITS,
     MAX_INTEGER,
     NOT_PREDICATES,
@@ -38,7 +39,6 @@ from dlog.language.vocabulary import (
     STRAY_HELP,
     SYMBOLS,
     TOKEN,
-    UNSUPPORTED_DIRECTIVES,
     Row,
     fact_row,
 )
@@ -240,6 +240,8 @@ class _Scanner:
             needs_arguments = not any(t.type == "LPAR" for t in self.current)
             if self.qualifier(word) or (word.group() == "(" and needs_arguments):
                 return False
+        if self.current[0].type == "D_FUNCTOR" and (self.functor_word(word) or word.group() == ":"):
+            return False
         return word.group() not in _CONTINUES
 
     def next_word(self, position: int) -> re.Match[str] | None:
@@ -261,6 +263,8 @@ class _Scanner:
             return [token.type for token in self.current[-2:]] == ["NAME", "NAME"]
         if self.current[0].type == "D_COMP":
             return False
+        if self.current[0].type == "D_FUNCTOR":
+            return not self.functor_word(word)
         if self.current[0].type != "D_DECL":
             return True
         return not self.qualifier(word) and any(t.type == "LPAR" for t in self.current)
@@ -269,14 +273,13 @@ class _Scanner:
         follows = self.text[word.end() : word.end() + 1]
         return word.group() in QUALIFIERS and follows not in ("(", "[")
 
+    def functor_word(self, word: re.Match[str]) -> bool:
+        follows = self.text[word.end() : word.end() + 1]
+        return word.group() in FUNCTOR_WORDS and follows not in ("(", "[")
+
     def directive(self, match: re.Match[str]) -> int:
         name, start, end = match.group(1), match.start(), match.end()
         self.end_statement()
-        if name in UNSUPPORTED_DIRECTIVES:
-            what = UNSUPPORTED_DIRECTIVES[name]
-            span = Span(self.source, start, end)
-            self.diagnostics.add(UnsupportedError(f"not supported yet: {what}", span=span))
-            return self.line_end(end)
         self.add(DIRECTIVE_TOKENS.get(name, "D_UNKNOWN"), name, start, end)
         return end
 

@@ -114,6 +114,9 @@ def term(node: ast.Node, floor: int = 0, guarded: bool | None = None) -> str:
     if isinstance(node, ast.Call):
         text = f"{_spaced(node.name)}({', '.join(map(term, node.args))})"
         return f"({text})" if guarded and node.name in AGGREGATES else text
+    if isinstance(node, ast.UserCall):
+        text = f"@{node.name}({', '.join(map(term, node.args))})"
+        return f"({text})" if guarded else text
     if isinstance(node, ast.Application):
         text = f"{node.name}[{', '.join(map(term, node.args))}]"
         return f"({text})" if guarded and node.name in AGGREGATES else text
@@ -314,6 +317,12 @@ def _type_declaration(node: ast.TypeDeclaration) -> str:
     return f".type {node.name} {sign} {' | '.join(type_reference(base) for base in node.bases)}"
 
 
+def _functor(node: ast.FunctorDeclaration) -> str:
+    parameters = (f"{p.name}: " * bool(p.name) + type_reference(p.type) for p in node.parameters if p.type)
+    words = "".join(f" {word}" for word in node.words)
+    return f".functor {node.name}({', '.join(parameters)}): {type_reference(node.result)}{words}"
+
+
 def _branch_type(node: ast.BranchType) -> str:
     fields = ", ".join(f"{f.name}: {type_reference(f.type)}" for f in node.fields if f.type is not None)
     if not node.name:
@@ -367,6 +376,7 @@ _STATEMENTS: dict[type[ast.Node], Callable[[Any], str]] = {
     ast.Facts: lambda node: " ".join(fact(node, row) for row in node.rows),
     ast.Declaration: _declaration,
     ast.TypeDeclaration: _type_declaration,
+    ast.FunctorDeclaration: _functor,
     ast.BranchType: _branch_type,
     ast.Directive: lambda node: f".{node.kind} {node.predicate}{directive_parameters(node)}",
     ast.Include: lambda node: f".include {quoted(node.path)}",

@@ -30,13 +30,12 @@ DIRECTIVE_TOKENS = {
     "comp": "D_COMP",
     "init": "D_INIT",
     "override": "D_OVERRIDE",
+    "functor": "D_FUNCTOR",
     **dict.fromkeys(IO_DIRECTIVES, "D_IO"),
 }
 BLOCK = "block"  # ``block(`name) {``
-UNSUPPORTED_DIRECTIVES = {
-    "functor": "user functors",
-}
-DIRECTIVES = frozenset(DIRECTIVE_TOKENS) | frozenset(UNSUPPORTED_DIRECTIVES)
+DIRECTIVES = frozenset(DIRECTIVE_TOKENS)
+FUNCTOR_WORDS = frozenset({"stateful", "aggregate"})  # after the type of a functor's result
 
 SYMBOLS = {
     ":-": "ARROW", "<-": "ARROW", "->": "IMPLIES", "?-": "QUERY", ">>": "AGG_CLOSE",

@@ -29,6 +29,7 @@ from functools import cached_property
 from dlog.errors import Diagnostics
 from dlog.ir.analysis.safety import make_safe
 from dlog.ir.analysis.stratify import stratify
+from dlog.ir.functors import is_call
 from dlog.ir.lower.alternatives import renamed
 from dlog.ir.lower.grounding import ground, providers
 from dlog.ir.lower.quantify import form_bindings
@@ -50,6 +51,7 @@ from dlog.ir.rules import (
 )
 from dlog.planning.pipeline import form_variables, in_kernel
 from dlog.planning.range_tests import with_range_tests
+from dlog.planning.stored_calls import with_calls_stored
 from dlog.values import MAX_PRECISION, Type
 
 
@@ -69,6 +71,7 @@ def stored_primitives(program: Program) -> tuple[str, ...]:
 def _with_stored_primitives(program: Program) -> Program:
     store = _Stored(program)
     rules = [store.rewritten(rule) for rule in program.rules]
+    store.finish()
     if all(new is old for new, old in zip(rules, program.rules, strict=True)):
         return program
     predicates = {**program.predicates, **store.predicates}
@@ -98,7 +101,7 @@ class _Stored:
     names: dict[str, str] = field(default_factory=dict)  # by text
 
     def rewritten(self, rule: Rule) -> Rule:
-        plain = with_range_tests(rule)
+        plain = with_range_tests(with_calls_stored(self.program, rule, self.atom))
         body = _Body(self, plain, self._recursions(rule))
         forms = body.conj(plain.body, (), True).forms
         if plain is rule and forms == rule.body.forms:
@@ -107,10 +110,16 @@ class _Stored:
         made = make_safe(replace(plain, body=Conj((), forms), order=_order(rule)), diagnostics)
         return rule if diagnostics.errors else made
 
+    def finish(self) -> None:
+        """The bodies that find arguments of calls are rules as others are."""
+        for name, rule in list(self.rules.items()):
+            if "'@args" in name:
+                self.rules[name] = self.rewritten(rule)
+
     def _recursions(self, rule: Rule) -> list[Stratum]:
         """The recursive strata of a rule's heads: it may depend on their predicates."""
-        strata = (self.program.stratum_of[head.predicate] for head in rule.heads)
-        return [stratum for stratum in strata if stratum.recursive]
+        strata = (self.program.stratum_of.get(head.predicate) for head in rule.heads)
+        return [stratum for stratum in strata if stratum is not None and stratum.recursive]
 
     def atom(self, rule: Rule, what: str, forms: Sequence[Form], names: Sequence[str]) -> Atom | None:
         """The atom over these variables that stands for some forms; None if they are not safe."""
@@ -187,6 +196,7 @@ class _Body:
         """The primitives of a conjunction that a join needs, and cannot do itself."""
         primitives = [f for f in forms if isinstance(f, Primitive)]
         others = [f for f in primitives if not in_kernel(f, self.rule.types) or _generates(f)]
+        others = [f for f in others if not is_call(f.name)]
         if not is_top:
             return others
         joined = {v for f in forms if not isinstance(f, Primitive) for v in form_variables(f)}

@@ -98,7 +98,6 @@ def negated_conjunction() -> None:
     example.expected(
         "disjoint", {(s, t) for s in students for t in students if s < t and not taken[s] & taken[t]}
     )
-    example.expected("turn", {(3, 0, "ann")})
     example.expected("idle", {(s,) for s, gs in grades.items() if not gs})
 
 
@@ -171,13 +170,8 @@ def lending() -> None:
     copies, lent, members = {1: 2, 2: 1, 3: 0}, {(2, "ann")}, {"ann", "bob"}
     example.expected("copies", copies.items())
     example.expected("loans", Counter(m for _, m in lent).items())
+    example.expected("turn", {(3, 0, "ann")})
     example.expected("idle", {(m,) for m in members - {m for _, m in lent}})
-    few = [f" {b}  {n}" for b, n in copies.items() if n < 2]
-    out = Counter(b for b, _ in lent)
-    answers = ["_(b, n) <- copies[b] = n, n < 2.", " b  n", *few, f"{len(few)} rows"]
-    lines = [f" {b}  {c}" for b, c in out.items()]
-    answers += ["_[b] = c <- agg<<c = count()>> lent(b, _).", " b  c", *lines]
-    example.expected_stdout("\n".join([*answers, "1 row", ""]))
 
 
 def wildcards() -> None:

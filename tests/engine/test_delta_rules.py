@@ -295,3 +295,42 @@ def test_equivalence_relations_and_predicates_that_are_not_stored_can_be_read() 
     assert db["p"].rows() == []
     db.execute("+q(1).")
     assert db["p"].rows() == [(1,), (2,)]
+
+
+def test_a_predicate_that_a_rule_reads_for_the_first_time_stays_right_when_the_transaction_fails() -> None:
+    source = """
+    a(x) -> int(x).  q(x) -> int(x).  p(x) -> int(x).  p(x) -> x < 5.
+    d(x) <- a(x), x > 0.
+    .materialize d on_read
+    +p(x) <- +q(_), d(x).
+    """
+    db = dlog.Database(source=source)
+    db.execute("+a(1).  +a(9).")
+    for _ in range(2):
+        with pytest.raises(dlog.ConstraintError):
+            db.execute("+q(1).  +a(2).")
+        assert db["d"].rows() == [(1,), (9,)] and db["p"].rows() == db["q"].rows() == []
+    db.execute("-a(9).  +a(3).")
+    db.execute("+q(1).")
+    assert db["p"].rows() == [(1,), (3,)]
+    db.check()
+    db.verify()
+
+
+def test_explain_shows_delta_rules() -> None:
+    db = dlog.Database(source="p(x) -> int(x).  q(x) -> int(x).  +p(x) <- +q(x), !-q(x).")
+    assert "+p(x) <- +q(x), !-q(x)." in db.explain() and "waits for +q" in db.explain("p")
+    assert "waits for" not in db.explain("q")
+
+
+def test_a_batch_that_comes_again_runs_no_rules(tmp_path: Path) -> None:
+    """The second time the rules would contradict each other."""
+    source = "q(x) -> int(x).  p(x) -> int(x).  +p(x) <- +q(x).  -p(x) <- +q(x), q@prev(x)."
+    with dlog.Database(tmp_path / "db", source=source) as db:
+        for repeated in (False, True):
+            with db.transaction(batch_id="b#1") as tx:
+                tx.insert("q", [(1,)])
+            assert tx.commit_info is not None and tx.commit_info.repeated == repeated
+        with pytest.raises(dlog.ConstraintError, match="both insert and erase"):
+            db.apply(insert={"q": [(1,)]})
+        assert db["p"].rows() == [(1,)]

@@ -14,6 +14,7 @@ VARIABLES = st.sampled_from(
 PREDICATES = st.sampled_from(
     ["p", "edge", "Q2", "inst.rel", "?r", "count", "max", "band", "inline", "output", "agg", "nil", "true"]
 )
+FUNCTORS = st.sampled_from(["f", "count", "a.b", "input"])
 TEXTS = st.text(st.characters(exclude_categories=["Cs"]), max_size=8) | st.sampled_from(
     ['"', "\\", "a\nb", "\t\r\0\a\b\f\v", "// no comment", "/* */", "%", "1.5", "é", "\x7f"]
 )
@@ -53,7 +54,7 @@ type_references = st.builds(
 BINARY = ["-", "*", "^", "^", *PRECEDENCE]
 KINDS = ["leaf", "binary", "binary", "unary", "call", "application", "cast", "aggregate", "aggregate"] + [
     "comparison", "comparison", "function", "negation", "conjunction", "disjunction", "disjunction",
-    "record", "branch",
+    "record", "branch", "user call",
 ]  # fmt: skip
 
 
@@ -82,12 +83,14 @@ def _nodes(draw: st.DrawFn, depth: int) -> ast.Node:
             return ast.Record(tuple(several(0)))
         case "branch":
             return ast.Branch(draw(BRANCHES), tuple(several(0)))
+        case "user call":
+            return ast.UserCall(draw(FUNCTORS), tuple(several(0)))
         case "cast":
             return ast.Cast(draw(inner), draw(type_references))
         case "aggregate":
             op = draw(
                 st.sampled_from(
-                    ["count", "count", "sum", "min", "max", "mean", "total", "stddev", "count_distinct"]
+                    ["count", "count", "sum", "min", "max", "mean", "total", "stddev", "count_distinct", "@f"]
                 )
             )
             return ast.InlineAggregate(op, None if op == "count" else draw(inner), draw(inner))
@@ -142,7 +145,7 @@ def _heads(draw_from: st.SearchStrategy[ast.Node]) -> st.SearchStrategy[tuple[as
 aggregations = st.builds(
     ast.Aggregation,
     VARIABLES,
-    st.sampled_from(["sum", "count", "min"]),
+    st.sampled_from(["sum", "count", "min", "@f", "@count"]),
     st.lists(nodes, max_size=2).map(tuple),
 )
 rules = st.one_of(
@@ -286,6 +289,13 @@ statements = st.one_of(
         st.lists(directive_parameters, max_size=3).map(tuple),
     ),
     st.builds(ast.Directive, st.just("materialize"), PREDICATES, st.builds(_mode, st.sampled_from(MODES))),
+    st.builds(
+        ast.FunctorDeclaration,
+        FUNCTORS,
+        st.lists(st.builds(ast.Parameter, names | st.just(""), type_references), max_size=3).map(tuple),
+        type_references,
+        st.sampled_from([(), ("stateful",), ("aggregate",)]),
+    ),
     st.builds(ast.ComponentStart, component_types, st.lists(component_types, max_size=2).map(tuple)),
     st.just(ast.ComponentEnd()),
     st.builds(ast.Init, PREDICATES, component_types),

@@ -187,7 +187,7 @@ def test_several_errors_each_once_in_order() -> None:
             "e(x <- f(x).",  # 6
             "g('a', 'b') <- h(x).",  # 7
             'i(12abc, "\\q", 1e5).',  # 8, three
-            ".functor f(x: number): number",  # 9
+            ".functor f(x: number): number inlined",  # 9
             "j($) <- k(x).",  # 10
             'l("a) <- m(x),',  # 11
             "   n(x) o(x).",

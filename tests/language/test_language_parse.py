@@ -146,8 +146,6 @@ def test_productions(text: str, expected: list[ast.Node]) -> None:
 
 UNSUPPORTED = [
     ("p($) <- q(x).", "the counter $", 3, 4),
-    ("p(@f(x)) <- q(x).", "user functors", 3, 8),
-    (".functor f(x: number): number", "user functors", 1, 9),
     (".decl p(x: number, y: number) choice-domain x, (x, y)", "choice domains", 31, 54),
 ]
 

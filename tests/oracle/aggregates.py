@@ -10,6 +10,7 @@ from fractions import Fraction
 
 from dlog.values import Type
 
+from . import functors
 from .values import EXACT, Value, canonical, fit, greatest, least, order
 
 UNDEFINED = object()  # the value of an aggregate over too few assignments
@@ -19,6 +20,8 @@ def aggregate(op: str, arguments: Sequence[Value], type: Type) -> Value:
     """REQUIRES: arguments are not empty, and in the order in which `concat` joins them."""
     if op == "count":
         return len(arguments)
+    if op.startswith("@"):
+        return canonical(functors.aggregate(op[1:].partition("(")[0], arguments))
     if op == "count_distinct":
         return len({order(argument) for argument in arguments})
     if op in DEVIATIONS:

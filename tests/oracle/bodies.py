@@ -12,6 +12,7 @@ from typing import Any, TypeVar
 
 from hypothesis import strategies as st
 
+from . import functors
 from .domains import VALUES, literal
 
 T = TypeVar("T")
@@ -79,6 +80,8 @@ class Features:
     recursive_min: bool = False
     deltas: bool = False
     witnesses: bool = False
+    functors: bool = False
+    functor_aggregates: bool = False
 
     def with_(self, *names: str, **changes: object) -> Features:
         """These features too.
@@ -190,6 +193,7 @@ class Writer:
             (f.primitives and self.between(scope), self.function_between),
             (f.primitives and self.given(), self.generated),
             (f.primitives and scope.of("string"), self.test),
+            *[(f.functors and self.callable(scope), self.called)] * 4,
         ]
         return [write for allowed, write in table if allowed]
 
@@ -233,7 +237,8 @@ class Writer:
         a = self.pick(scope.of(*EXPRESSIONS))
         type = scope.types[a]
         b = self.constant(type) if self.sometimes() else self.pick(scope.of(type))
-        expression = self.pick(EXPRESSIONS[type]).format(a=a, b=b)
+        own = functors.EXPRESSIONS.get(type, ()) * 3 if self.features.functors else ()
+        expression = self.pick((*EXPRESSIONS[type], *own)).format(a=a, b=b)
         result = self.fresh(scope, type)
         scope.computed.add(result)
         scope.opaque |= {result} if {a, b} & scope.opaque else set()
@@ -243,7 +248,8 @@ class Writer:
         """A term of the type of a variable, often one that may have no value."""
         type = scope.types[a]
         b = self.constant(type) if self.sometimes() else self.pick(scope.of(type))
-        return self.pick((*PARTIAL.get(type, ()), *EXPRESSIONS[type])).format(a=a, b=b)
+        own = functors.EXPRESSIONS.get(type, ()) * 3 if self.features.functors else ()
+        return self.pick((*PARTIAL.get(type, ()), *EXPRESSIONS[type], *own)).format(a=a, b=b)
 
     # Primitives that run on whole columns, and generators
 
@@ -261,6 +267,22 @@ class Writer:
         literals = [f"{result} = {term.format(a=a)}", self.atom(scope, source, result)]
         scope.opaque |= (scope.types.keys() - {a}) if a in scope.opaque else set()
         return ", ".join(self.draw(st.permutations(literals)))
+
+    def callable(self, scope: Scope) -> list[tuple[str, str, str]]:
+        return [f for f in functors.TERMS if scope.of(f[0])]
+
+    def called(self, scope: Scope, depth: int = 0) -> str:
+        """The value of a functor, looked up or not."""
+        given, type, term = self.pick(self.callable(scope))
+        a = self.pick(scope.of(given))
+        result = self.fresh(scope, type)
+        text = f"{result} = {term.format(a=a)}"
+        sources = [p for p in self.lower if type in p.types]
+        scope.opaque |= (scope.types.keys() - {a}) if a in scope.opaque else set()
+        if sources and self.sometimes():
+            return ", ".join(self.draw(st.permutations([text, self.atom(scope, self.pick(sources), result)])))
+        scope.computed.add(result)
+        return text
 
     def given(self) -> list[tuple[str, str]]:
         known = {type for predicate in self.lower for type in predicate.types}
@@ -348,6 +370,10 @@ class Writer:
         summed = [v for v in candidates if scope.types[v] in (*NUMERIC, "duration")]
         ops = ["count"] + (["sum", "mean"] if summed else []) + (["deviation"] if numeric else [])
         ops += ["min", "max", "count_distinct"] if candidates else []
+        own = [a for a in functors.AGGREGATES if a[1] in {scope.types[v] for v in candidates}]
+        if self.features.functor_aggregates and own and not self.sometimes():
+            op, type, result = self.pick(own)
+            return op, self.pick([v for v in candidates if scope.types[v] == type]), result
         op = self.pick(ops + (["concat"] if texts and self.features.aggregates else []))
         if op == "count":
             return op, "", "int"

@@ -22,10 +22,11 @@ from collections.abc import Callable, Iterator
 from decimal import ROUND_CEILING, ROUND_DOWN, ROUND_FLOOR, ROUND_HALF_EVEN, Decimal
 from fractions import Fraction
 
+from dlog.ir.functors import is_call
 from dlog.ir.record_forms import field_of, is_record_form
 from dlog.values import Type
 
-from . import records
+from . import functors, records
 from .values import EXACT, LONGEST, Value, canonical, greatest, least, order, rounded, wrap
 
 
@@ -49,6 +50,10 @@ def results(name: str, type: Type, args: tuple[Value, ...]) -> Iterator[Value]:
     """The values of a function: none where it is undefined, one, or those of a generator."""
     if is_record_form(name):
         yield from _record(name, args)
+        return
+    if is_call(name):
+        value = functors.value(name[1:], args)
+        yield from () if value is None else (canonical(value),)
         return
     try:
         if (name, len(args)) in GENERATORS:

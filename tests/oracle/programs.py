@@ -17,6 +17,7 @@ from hypothesis import strategies as st
 import dlog
 from dlog.errors import DlogError
 
+from . import functors
 from .bodies import EXPRESSIONS, NUMERIC, Draw, Features, Predicate, Scope, Writer
 from .domains import DECLARED, VALUES, fact, literal
 from .naive import evaluate
@@ -59,7 +60,7 @@ class Author:
         self.draw = draw
         types = st.lists(st.sampled_from(features.types), min_size=1, max_size=2, unique=True)
         self.features = features.with_(types=tuple(draw(types)))  # few types, so that there is much to join
-        self.lines: list[str] = []
+        self.lines: list[str] = list(functors.DECLARED) if features.functors else []
         self.predicates: list[Predicate] = []
         self.base_predicates: list[Predicate] = []
         self.numbers = count(1)

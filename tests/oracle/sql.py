@@ -303,7 +303,7 @@ def _aggregate(rule: Rule, aggregate: Aggregate, places: dict[str, str]) -> str:
         return _mean(text, argument_type)
     if aggregate.op == "count_distinct":
         return f"count(DISTINCT {text})"
-    if aggregate.op == "concat" or aggregate.op in DEVIATIONS:
+    if aggregate.op == "concat" or aggregate.op in DEVIATIONS or aggregate.op.startswith("@"):
         raise Inexpressible(aggregate.op)
     return f"CAST({aggregate.op}({text}) AS {_type(type)})"
 

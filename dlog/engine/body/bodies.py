@@ -25,6 +25,7 @@ from dlog.engine.body.table import Table, distinct_rows
 from dlog.engine.state.limits import Watch
 from dlog.engine.state.measure import Measures, RuleMeasure
 from dlog.engine.state.store import Store
+from dlog.errors import FunctionError
 from dlog.ir.record_forms import is_record_form
 from dlog.ir.rules import Atom, Const, Form, Operand, Primitive, Rule, Var
 from dlog.lftj.assemble import assemble
@@ -358,15 +359,22 @@ class BodyRunner:
         else:
             target = form.output
             inputs = [self.column(a, table) for a in form.inputs]
-            column, defined = column_functions.compute(
-                form.name, inputs, self.output_type(target), self.store.dictionary
-            )
+            column, defined = self.computed(form, inputs, self.output_type(target))
         if defined is not None and not defined.all():
             if not is_record_form(form.name):  # a pattern that does not match
                 self.measure.undefined += int(np.count_nonzero(~defined))
             rows = np.flatnonzero(defined)
             table, column = table.take(rows), _take_column(column, rows)
         return self.receive(target, column, table)
+
+    def computed(
+        self, form: Primitive, inputs: list[column_functions.Column], type: Type
+    ) -> column_functions.Result:
+        try:
+            return column_functions.compute(form.name, inputs, type, self.store.dictionary)
+        except FunctionError as error:
+            error.span = error.span or form.span
+            raise
 
     def output_type(self, target: Operand) -> Type:
         if isinstance(target, Const):

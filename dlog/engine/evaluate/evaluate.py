@@ -36,6 +36,7 @@ from dlog.engine.state.limits import Watch
 from dlog.engine.state.measure import Measures, RuleMeasure
 from dlog.engine.state.store import Store
 from dlog.heads.classes import class_change
+from dlog.ir.functors import used_functors
 from dlog.ir.rules import Atom, Conj, Disjunction, Form, Negation, Program, Rule, Stratum
 from dlog.planning.options import NEVER
 from dlog.planning.pipeline import Join, Pipeline, plan_pipeline
@@ -119,6 +120,8 @@ def _body(rule: Rule, forms: tuple[Form, ...], store: Store) -> Body | None:
 
 def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluation: Evaluation) -> None:
     store.inclusions = program.inclusions
+    if program.functors:
+        store.dictionary.functions.bind(program.functors, used_functors(stratum.rules))
     if stratum.sequence is not None:
         _number(stratum, store, evaluation)
     elif stratum.subsumptions:

@@ -21,7 +21,9 @@ from dlog.engine.head.heads import body_outputs, only_counts, takes_weights
 from dlog.engine.head.sequences import sequence_of
 from dlog.engine.state.measure import RuleMeasure
 from dlog.engine.state.store import Store
+from dlog.ir.events import changed_by, installed, waits_for
 from dlog.ir.rules import Atom, Form, Program, Rule, Stratum, Var
+from dlog.language.printing import format_node
 from dlog.planning.compile import CompiledJoin, compile_join, estimate_join
 from dlog.planning.decompose import GAIN, SECONDS, WHOLE, decompose
 from dlog.planning.key_order import KeyOrder
@@ -85,11 +87,23 @@ def explain(
         lines += [f"  {line}" for line in maintained(stratum)]
     if not lines and predicate is not None:
         lines.append(f"{predicate} has no rules: {store.rows(predicate):,} base facts")
+    lines += _delta_rules(program, predicate)
     if predicate is None:
         lines += explain_orders(program, store)
     if any("key order" in line for line in lines):
         lines += _LEGEND
     return "\n".join(lines)
+
+
+def _delta_rules(program: Program, predicate: str | None) -> list[str]:
+    """The delta rules that change a predicate, or all, with the events that they wait for."""
+    rules = installed(program.source)
+    shown = [rule for rule in rules if predicate is None or predicate in changed_by(rule)]
+    lines = ["delta rules, before all others in a transaction with their events:"] if shown else []
+    for rule in shown:
+        where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
+        lines += [f"  {where}{format_node(rule)}", f"    waits for {', '.join(waits_for(rule))}"]
+    return lines
 
 
 def _title(number: int, stratum: Stratum) -> str:
@@ -108,9 +122,10 @@ def _sequence(rule: Rule) -> Iterator[str]:
     """How numbers are found."""
     where = f"{rule.span.file}:{rule.span.line}: " if rule.span else ""
     sequence = sequence_of(rule)
-    yield f"{where}{rule.heads[0]} <- seq<<>> {sequence.rows}"
-    groups = f"each group of {sequence.n_groups} columns" if sequence.n_groups else "all rows"
-    yield f"  numbers the rows of {sequence.rows} from 0, {groups} in order"
+    yield f"{where}{rule}"
+    groups = f"in each group of its first {sequence.n_groups} columns, " if sequence.n_groups > 1 else ""
+    groups = "in each group of its first column, " if sequence.n_groups == 1 else groups
+    yield f"  a sequence: numbers the rows of {sequence.rows} in order, {groups}from 0"
 
 
 def _classes(rule: Rule, relation: str) -> Iterator[str]:

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from dlog.aggregates import AGGREGATES, Aggregate, load
+from dlog.aggregates import Aggregate, aggregate_named, load
 from dlog.algebra import float_means, float_sums
 from dlog.arithmetic import wide_kernels
 from dlog.arithmetic.digit_kernels import POWERS
@@ -80,10 +80,14 @@ def aggregate(
     grouping = group_rows(columns, n_rows)
     rows = _Rows(grouping, dictionary, [as_words(c) for c in order or ()])
     keys = grouping.keys or [column[grouping.first] for column in columns]
-    return keys, [_fold(AGGREGATES[op], rows, _argument(argument, n_rows)) for op, argument in aggregates]
+    return keys, [
+        _fold(aggregate_named(op), rows, _argument(argument, n_rows)) for op, argument in aggregates
+    ]
 
 
 def _fold(function: Aggregate, rows: _Rows, column: Column | None) -> Column:
+    if function.in_python:
+        return load(function.fold or "")(function, rows, column)
     if function.fold is not None:
         return load(function.fold)(rows, column)
     assert column is not None
@@ -418,6 +422,6 @@ def _argument(column: Column | None, n_rows: int) -> Column | None:
 
 
 def _no_values(op: str, argument: Column | None) -> Column:
-    type = AGGREGATES[op].result_type(None if argument is None else argument.type)
+    type = aggregate_named(op).result_type(None if argument is None else argument.type)
     none = np.empty(0, np.int64)
     return widen(none, type) if type.is_decimal else Column(none, type)

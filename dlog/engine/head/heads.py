@@ -20,7 +20,7 @@ from dlog.engine.body.table import Table
 from dlog.engine.head.groups import aggregate
 from dlog.engine.head.power_sums import SumOverflow
 from dlog.engine.state.store import Store
-from dlog.errors import DataError
+from dlog.errors import DataError, FunctionError
 from dlog.ir.analysis.projection import stored_as
 from dlog.ir.rules import Aggregate, Atom, Const, Form, Rule, Var, concat_keys
 from dlog.planning.pipeline import Join, Pipeline
@@ -93,7 +93,7 @@ def _shared_base(table: Table, names: list[str]) -> np.ndarray | None:
     if not names or list(table.columns) != names or not all(isinstance(v, np.ndarray) for v in values):
         return None
     base = values[0].base
-    if base is None or base.shape != (len(names), table.n) or base.dtype != np.int64:
+    if not isinstance(base, np.ndarray) or base.shape != (len(names), table.n) or base.dtype != np.int64:
         return None
     # Other columns, such as the row number, may be in an array of the same shape.
     in_place = all(v.base is base and _address(v) == _address(base[i]) for i, v in enumerate(values))
@@ -165,6 +165,9 @@ def aggregate_table(runner: BodyRunner, rule: Rule, table: Table) -> Table:
         )
     except SumOverflow as error:
         raise sum_overflow(runner.store, rule, table, error) from None
+    except FunctionError as error:
+        error.span = error.span or rule.span
+        raise
     columns = {v.name: key for v, key in zip(rule.groups, keys, strict=True)}
     columns |= {name: values.take(columns[name]) for name, values in texts.items()}
     n = len(results_columns[0])

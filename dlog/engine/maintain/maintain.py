@@ -115,6 +115,19 @@ class Maintenance:
         """Whether primitives are to be stored that are not: none are before the first transaction."""
         return bool(self.stored) and facts_name(self.stored[-1]) not in store.relations
 
+    @property
+    def stores_calls(self) -> bool:
+        """Whether values of functors are stored.  They are from the beginning, so that a function is called
+        once for each row of arguments; other primitives are before the first transaction."""
+        return any("'@" in name for name in self.stored) and not self.modes
+
+    def begin_primitives(self, store: Store) -> Program:
+        """The program to evaluate at first, with stored primitives."""
+        for name in self.stored:
+            store.clear(name)
+            store.relations[facts_name(name)] = store.relations[name].snapshot()
+        return self.program
+
     def store_primitives(self, store: Store, evaluation: Evaluation) -> None:
         """Evaluate what `lacks_primitives`.  REQUIRES: `store.relations` is the transaction's own."""
         store.predicates = dict(self.program.predicates)

@@ -18,7 +18,9 @@ from dlog.engine.maintain.strategies import REGISTRY, Entry
 from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.state.store import Store
 from dlog.errors import UnsupportedError
+from dlog.ir.functors import calls
 from dlog.ir.rules import Program, Rule, Stratum
+from dlog.planning.stored_calls import why_not_stored
 
 # Joins produced 8 million assignments a second on a star of six relations.
 PER_ASSIGNMENT = 1 / 8
@@ -97,6 +99,16 @@ class Question:
         """The predicates with classes in the stratum, with their equivalence relations."""
         return self.program.classes_in(self.stratum)
 
+    @cached_property
+    def has_calls(self) -> bool:
+        rules = (*self.stratum.rules, *self.stratum.subsumptions)
+        return any(next(calls(rule.body), None) is not None for rule in rules)
+
+    @cached_property
+    def uncalled(self) -> str | None:
+        """Why the calls of functors in the stratum cannot be followed, if they cannot."""
+        return why_not_stored(self.program, self.stratum)
+
     @property
     def assignments_of_row(self) -> float:
         """The estimated number of assignments that a row is part of."""
@@ -174,7 +186,7 @@ def choose(question: Question) -> Strategy:
 def made_by_rule(question: Question) -> RuleStrategy:
     """The first strategy of those that are chosen rule by rule.  REQUIRES: the stratum is not recursive."""
     entry = next(entry for entry in REGISTRY if entry.by_rule)
-    strategy: RuleStrategy = entry.offers.make(entry.name, question)
+    strategy: RuleStrategy = entry.offers.make(entry.name, replace(question, requested=entry.name))
     return strategy
 
 
@@ -203,17 +215,20 @@ def _candidates(question: Question) -> Iterator[Entry]:
 
 
 def _entries(question: Question) -> list[Entry]:
-    """All strategies; those for classes, sequences and subsumption only where there is one."""
-    kind = question.stratum
-    return [
-        e
-        for e in REGISTRY
-        if e.last_resort
-        or not (e.classes or e.sequences or e.subsumptions)
-        or (e.classes and question.classes)
-        or (e.sequences and kind.sequence is not None)
-        or (e.subsumptions and kind.subsumptions)
-    ]
+    """All strategies; those for classes, sequences, functors and subsumption only where there is one."""
+    return [entry for entry in REGISTRY if _is_concerned(entry, question)]
+
+
+def _is_concerned(entry: Entry, question: Question) -> bool:
+    if entry.last_resort:
+        return True
+    if entry.classes:
+        return bool(question.classes)
+    if entry.sequences:
+        return question.stratum.sequence is not None
+    if entry.subsumptions:
+        return bool(question.stratum.subsumptions)
+    return question.has_calls or not entry.calls
 
 
 def _refusal(entry: Entry, question: Question) -> str | None:
@@ -227,10 +242,18 @@ def _refusal(entry: Entry, question: Question) -> str | None:
     if question.stratum.sequence is not None and not entry.sequences:
         return SEQUENCE
     subsumes = bool(question.stratum.subsumptions) and not entry.subsumptions
-    reason: str | None = SUBSUMES if subsumes else entry.offers.refuse(entry.name, question)
+    reason = SUBSUMES if subsumes else _unlike_calls(entry, question)
+    reason = reason or entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:
         question.refusals.append(Refusal(entry.name, reason))
     return reason
+
+
+def _unlike_calls(entry: Entry, question: Question) -> str | None:
+    """Why a strategy cannot maintain a stratum that calls functors, if it does."""
+    if not question.has_calls or entry.last_resort:
+        return None
+    return question.uncalled or (None if entry.calls else "it has values of a functor")
 
 
 def _offer(entry: Entry, question: Question) -> Offer:

@@ -34,6 +34,7 @@ class Entry:
     changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
     classes: bool = False  # whether it maintains the classes of equivalence relations
     subsumptions: bool = False  # whether it maintains predicates with a subsumption
+    calls: bool = False  # whether it calls functors
     sequences: bool = False  # whether it maintains sequences
     last_resort: bool = False  # asked only when all others refuse: it is never cheaper
 
@@ -51,6 +52,7 @@ REGISTRY = (
     Entry("trace-exact", "trace", by_rule=True, on_request=True),
     Entry("views", "views"),
     Entry("stages", "stages", selectable=False),
+    Entry("calls", "calls", selectable=False, calls=True),
     Entry("classes", "classes", selectable=False, classes=True),
     Entry("subsumptions", "subsumptions", selectable=False, subsumptions=True),
     Entry("numbering", "numbering", selectable=False, sequences=True),

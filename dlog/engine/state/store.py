@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 from dlog.engine.state.shared_subjoins import SharedSubjoins
+from dlog.implementations import Implementations
 from dlog.ir.lower.literals import Value, literal_value
 from dlog.ir.rules import Const, Predicate
 from dlog.planning.indices import Requirement
@@ -37,6 +38,7 @@ class Store:
     def __init__(self, predicates: dict[str, Predicate]):
         self.arena = Arena()
         self.dictionary = Dictionary()
+        self.dictionary.functions = Implementations()
         self.predicates = dict(predicates)
         self.relations: dict[str, Relation] = {}
         self.read_orders: dict[str, set[tuple[int, ...]]] = {}  # column orders that plans have requested

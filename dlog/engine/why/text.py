@@ -74,7 +74,7 @@ class _Printer:
     def aggregate(self, item: Derivation, text: str) -> tuple[str, list[Any]]:
         rule = item.rule
         assert rule is not None
-        ops = " and ".join(a.op for a in rule.aggregates)
+        ops = " and ".join(str(a.function) for a in rule.aggregates)
         number = f"{item.total:,} assignment{'' if item.total == 1 else 's'}"
         below: list[Any] = [(rule, a) for a in item.assignments]
         if item.total > len(item.assignments):

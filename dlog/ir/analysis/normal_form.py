@@ -5,6 +5,7 @@ Shares no code with `safety` and `quantify`, which establish them, so that a def
 
 from __future__ import annotations
 
+from dlog.ir.functors import is_call
 from dlog.ir.primitives import SIGNATURES, signature_of
 from dlog.ir.record_forms import is_record_form
 from dlog.ir.rules import Atom, Conj, Const, Disjunction, Form, Negation, Operand, Primitive, Rule, Var
@@ -36,6 +37,7 @@ def _check_types(rule: Rule) -> None:
     for form in rule.body.walk():
         if isinstance(form, Primitive):
             known = (form.name, len(form.inputs)) in SIGNATURES or is_record_form(form.name)
+            known |= is_call(form.name)
             assert known, f"unknown primitive {form}"
         if isinstance(form, Atom | Primitive):
             operands += form.args

@@ -24,7 +24,7 @@ from dlog.ir.rules import Atom, Predicate, Rule, Stratum
 from dlog.language.source import Span
 
 SUBSUMPTION = "subsumption"
-NUMBERING = "numbering"
+NUMBERING = "numbers"
 
 
 @dataclass(frozen=True)

@@ -269,7 +269,7 @@ class _Expander:
                 return replace(node, operand=self.term(node.operand))
             case ast.Cast():
                 return replace(node, term=self.term(node.term))
-            case ast.Call() | ast.Application():
+            case ast.Call() | ast.Application() | ast.UserCall():
                 return replace(node, args=tuple(map(self.term, node.args)))
         return node
 

@@ -18,6 +18,7 @@ from typing import TypeAlias
 
 from dlog.aggregates import AGGREGATES, COFACTOR, aggregate_named
 from dlog.errors import did_you_mean
+from dlog.ir.functors import is_call
 from dlog.ir.lower.dependencies import Dependencies
 from dlog.ir.lower.equivalence import relation_of
 from dlog.ir.lower.grounding import (
@@ -56,13 +57,19 @@ from dlog.language.source import Span
 def aggregation(scope: Scope, node: ast.Aggregation, forms: list[RawForm]) -> Aggregate | None:
     """One `result = op(argument)`; None when it was reported."""
     assert isinstance(scope.root, ast.Rule) and scope.root.body is not None
-    if node.op not in AGGREGATES:
+    if is_call(node.op):
+        if (op := scope.lowered.functors.aggregate(node.op, node.span, len(node.args))) is None:
+            scope.failed = True
+            return None
+    else:
+        op = node.op
+    if not is_call(op) and op not in AGGREGATES:
         known = {*AGGREGATES, COFACTOR}
         otherwise = f"the aggregates are {', '.join(sorted(known))}"
         help = function_help(node.op) if FUNCTIONS.get(node.op.lower()) in AGGREGATES else None
         help = help or did_you_mean(node.op, known, otherwise)
         scope.error(f"unknown aggregate {node.op}", node.span, help)
-    elif len(node.args) != AGGREGATES[node.op].takes_argument:
+    elif len(node.args) != aggregate_named(op).takes_argument:
         need = "one argument" if AGGREGATES[node.op].takes_argument else "no argument"
         form = f"{node.result} = {AGGREGATES[node.op].usage(name=node.op)}"
         scope.error(f"{node.op} takes {need}", node.span, f"write {form}")
@@ -71,7 +78,7 @@ def aggregation(scope: Scope, node: ast.Aggregation, forms: list[RawForm]) -> Ag
         scope.error(message, node.span, "give the result a different name")
     elif not _uses_results(scope, node):
         argument = scope.term(node.args[0], forms) if node.args else None
-        return Aggregate(aggregate_named(node.op).name, Var(node.result, node.span), argument, node.span)
+        return Aggregate(aggregate_named(op).name, Var(node.result, node.span), argument, node.span)
     return None
 
 
@@ -97,7 +104,7 @@ def check_aggregates(scope: Scope, aggregates: list[Aggregate], heads: list[Atom
             message = f"{aggregate.result} is the result of two aggregates"
             scope.error(message, aggregate.span, "give each result a different name")
         elif not any(aggregate.result in h.args for h in heads):
-            message = f"the result {aggregate.result} of {aggregate.op} is not used in the head"
+            message = f"the result {aggregate.result} of {aggregate.function} is not used in the head"
             scope.error(message, aggregate.span, f"add a head such as total[...] = {aggregate.result}")
         seen.add(aggregate.result.name)
 
@@ -200,7 +207,7 @@ class RuleMaker:
         return replace(form, branches=tuple(self.conj(raw(b), around, name) for b in form.branches))
 
     def aggregate(self, form: AggregateForm, around: tuple[Form, ...], name: str) -> Form:
-        auxiliary = f"{name}'{form.op}{len(self.lowered.rules) + 1}"
+        auxiliary = f"{name}'{aggregate_named(form.op)}{len(self.lowered.rules) + 1}"
         forms = list(form.forms)
         if form.needed:
             missing = form.missing(ground(around))

@@ -24,6 +24,7 @@ from dlog.ir.lower.declared_types import with_declared_types
 from dlog.ir.lower.dependencies import Dependencies
 from dlog.ir.lower.equivalence import class_rules, declare_classes
 from dlog.ir.lower.fact_spans import fact_span
+from dlog.ir.lower.functors import Functors
 from dlog.ir.lower.grounding import RawForm, ground
 from dlog.ir.lower.lonely import ungrounded_in_negations
 from dlog.ir.lower.lowered import Lowered
@@ -48,7 +49,8 @@ def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
     names = collect_names(program, diagnostics)
     declare_classes(names)
     check_alone(program, names)
-    lowered = Lowered(names, types, has_times=_declares_times(program))
+    functors = Functors(program.statements, types, diagnostics)
+    lowered = Lowered(names, types, functors, has_times=_declares_times(program))
     lowered.rules += class_rules(names)
     dependencies = Dependencies(program)
     for statement in program.statements:
@@ -90,7 +92,7 @@ def _lower_statement(statement: ast.Node, lowered: Lowered, dependencies: Depend
         case ast.Pragma():
             lowered.pragmas.append(statement)
         case _:  # declarations were handled before, .plan is a hint that changes no result
-            known = ast.Declaration | ast.TypeDeclaration | ast.Plan | ast.Include
+            known = ast.Declaration | ast.TypeDeclaration | ast.FunctorDeclaration | ast.Plan | ast.Include
             assert isinstance(statement, known), type(statement).__name__
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from dlog.ir.lower.functors import Functors
 from dlog.ir.lower.named_types import NamedTypes
 from dlog.ir.lower.names import Names
 from dlog.ir.rules import Constraint, FactBlock, FactDelta, Query, Rule
@@ -14,6 +15,7 @@ from dlog.language import ast
 class Lowered:
     names: Names
     types: NamedTypes
+    functors: Functors
     has_times: bool = False  # whether a column has a type of times, whose sums may be undefined
     rules: list[Rule] = field(default_factory=list)
     facts: list[FactBlock] = field(default_factory=list)

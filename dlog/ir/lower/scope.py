@@ -11,6 +11,7 @@ from collections.abc import Iterator, Sequence
 from dlog.aggregates import AGGREGATES, COFACTOR, aggregate_named
 from dlog.errors import UnsupportedError, did_you_mean
 from dlog.ir import primitives
+from dlog.ir.functors import is_call, primitive_name
 from dlog.ir.lower.equivalence import is_equivalence, same_class
 from dlog.ir.lower.grounding import AggregateForm, RawForm, raw
 from dlog.ir.lower.lowered import Lowered
@@ -173,6 +174,8 @@ class Scope:
                 return self.primitive(primitives.PREFIXES[node.op], (node.operand,), node, forms, target)
             case ast.Call():
                 return self.functor(node, forms, target)
+            case ast.UserCall():
+                return self.user_call(node, forms, target)
             case ast.Cast():
                 return self.cast(node, forms, target)
             case ast.InlineAggregate():
@@ -245,6 +248,12 @@ class Scope:
         if not self.check_arity(node):
             return _nothing(node)
         return self.primitive(node.name, node.args, node, forms, target)
+
+    def user_call(self, node: ast.UserCall, forms: list[RawForm], target: Operand | None) -> Operand:
+        if self.lowered.functors.function(node.name, len(node.args), node.span) is None:
+            self.failed = True
+            return _nothing(node)
+        return self.primitive(primitive_name(node.name), node.args, node, forms, target)
 
     def folded(
         self, node: ast.Call, inputs: list[Operand], forms: list[RawForm], target: Operand | None
@@ -327,7 +336,13 @@ class Scope:
         self.negated = negated
         shared = self.surroundings.of(node)
         places = {n.name: n.span for n in reversed(list(node.walk())) if isinstance(n, ast.Variable)}
-        op = aggregate_named(node.op)
+        name: str | None = node.op
+        if is_call(node.op):
+            name = self.lowered.functors.aggregate(node.op, node.span, int(node.target is not None))
+        if name is None:
+            self.failed = True
+            return _nothing(node)
+        op = aggregate_named(name)
         if shared.witnesses and not op.has_witnesses:
             self.no_witness(node, shared.witnesses[0], places)
         groups, witnesses = (

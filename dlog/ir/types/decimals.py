@@ -9,9 +9,10 @@ separate variable.
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Mapping
 from decimal import Decimal
 
+from dlog.ir.functors import Functor, functor_of, is_call
 from dlog.ir.rules import Const, Operand, Primitive, Rule, Var
 from dlog.values import DECIMAL, MAX_PRECISION, Type, decimal
 
@@ -23,7 +24,9 @@ _MINMAX_SCALE = 9  # digits of a min or max in an auxiliary predicate
 ColumnType = Callable[[str, int], Type]
 
 
-def scale_decimals(rule: Rule, types: dict[str, Type], column_type: ColumnType) -> None:
+def scale_decimals(
+    rule: Rule, types: dict[str, Type], column_type: ColumnType, functors: Mapping[str, Functor]
+) -> None:
     """Gives every decimal variable of a rule its digits.  `types` has all variables, and is changed."""
     if not any(t.is_decimal for t in types.values()):
         return
@@ -34,7 +37,7 @@ def scale_decimals(rule: Rule, types: dict[str, Type], column_type: ColumnType) 
                 scale = column_type(atom.predicate, index).scale
                 scales[operand.name] = max(scale, scales.get(operand.name, 0))
     stored = set(scales)
-    _spread(rule, types, scales, stored)
+    _spread(rule, types, scales, stored, functors)
     for name, scale in scales.items():
         # What an atom binds has a column's 18 digits; what the rule computes itself is wider.
         types[name] = Type("decimal", scale, MAX_PRECISION if name in stored else EXACT_PRECISION)
@@ -68,7 +71,13 @@ def auxiliary_column(rule: Rule, types: dict[str, Type], operand: Operand) -> Ty
     return decimal(MAX_PRECISION, scale)
 
 
-def _spread(rule: Rule, types: dict[str, Type], scales: dict[str, int], stored: set[str]) -> None:
+def _spread(
+    rule: Rule,
+    types: dict[str, Type],
+    scales: dict[str, int],
+    stored: set[str],
+    functors: Mapping[str, Functor],
+) -> None:
     """From operands to results until nothing changes.  Scales only grow, up to _MAX_SCALE."""
 
     def scale_of(operand: Operand) -> int | None:
@@ -79,7 +88,7 @@ def _spread(rule: Rule, types: dict[str, Type], scales: dict[str, int], stored: 
     changed = True
     while changed:
         changed = False
-        for target, scale in _results(rule, scale_of):
+        for target, scale in _results(rule, scale_of, functors):
             if isinstance(target, Var) and types[target.name].is_decimal and target.name not in stored:
                 scale = min(scale, _MAX_SCALE)
                 if scales.get(target.name, -1) < scale:
@@ -87,7 +96,9 @@ def _spread(rule: Rule, types: dict[str, Type], scales: dict[str, int], stored: 
                     changed = True
 
 
-def _results(rule: Rule, scale_of: Callable[[Operand], int | None]) -> Iterable[tuple[Operand | None, int]]:
+def _results(
+    rule: Rule, scale_of: Callable[[Operand], int | None], functors: Mapping[str, Functor]
+) -> Iterable[tuple[Operand | None, int]]:
     """(operand, digits) for all results known so far."""
     for form in rule.body.walk():
         if not isinstance(form, Primitive):
@@ -97,12 +108,16 @@ def _results(rule: Rule, scale_of: Callable[[Operand], int | None]) -> Iterable[
             for target, scale in zip(reversed(form.inputs), known, strict=True):
                 if scale is not None:
                     yield target, scale
+        elif is_call(form.name):
+            yield form.output, functors[functor_of(form.name)].result.scale
         elif form.name == "to_decimal":
             yield form.output, DECIMAL.scale
         elif all(k is not None for k in known):
             yield form.output, _result_scale(form.name, [k for k in known if k is not None])
     for aggregate in rule.aggregates:
-        if aggregate.argument is not None and (scale := scale_of(aggregate.argument)) is not None:
+        if is_call(aggregate.op):
+            yield aggregate.result, aggregate.function.result_type(None).scale
+        elif aggregate.argument is not None and (scale := scale_of(aggregate.argument)) is not None:
             yield aggregate.result, scale
 
 

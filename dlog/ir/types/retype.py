@@ -26,7 +26,7 @@ from dlog.values import STRING, Type
 def typed_rule(checker: TypeChecker, rule: Rule) -> Rule:
     """REQUIRES: all types are known, and auxiliary predicates of the body were typed before."""
     types = {name: checker.type_of(node) for name, node in checker.variables[rule.id].items()}
-    scale_decimals(rule, types, checker.column_type)
+    scale_decimals(rule, types, checker.column_type, checker.lowered.functors.known)
     for head in rule.heads:
         if checker.shapes[head.predicate].auxiliary:
             for index, operand in enumerate(head.args):

@@ -14,6 +14,7 @@ from dataclasses import replace
 from dlog.aggregates import COFACTOR
 from dlog.aggregates import Aggregate as Function
 from dlog.errors import Diagnostics
+from dlog.ir.functors import functor_of, is_call
 from dlog.ir.lower.cofactors import is_column
 from dlog.ir.lower.fact_spans import delta_literals, literal_spans
 from dlog.ir.lower.literals import CANDIDATES, NOT_FINITE, candidates
@@ -143,6 +144,9 @@ class TypeChecker:
             self.record_forms.append((rule, form))
             self.demand(rule, form.output, (RECORD,), text_of(form), form.output.span or form.span)
             return
+        if is_call(form.name):
+            self.visit_call(rule, form)
+            return
         is_same = form.name == "le" and form.inputs[0] == form.inputs[1]  # of x = x
         signature = signature_of("eq" if is_same else form.name, len(form.inputs))
         slots = (*signature.inputs, *((signature.result,) if signature.result else ()))
@@ -166,10 +170,15 @@ class TypeChecker:
             if not join(self.node(rule, shared.setdefault(slot, operand)), self.node(rule, operand)):
                 self.conflict_between(rule, form, shared[slot], operand)
 
+    def visit_call(self, rule: Rule, form: Primitive) -> None:
+        functor = self.lowered.functors.known[functor_of(form.name)]
+        for operand, type in zip(form.args, (*functor.inputs, functor.result), strict=True):
+            self.demand(rule, operand, (type.name,), text_of(form), operand.span or form.span)
+
     def visit_aggregate(self, rule: Rule, aggregate: Aggregate) -> None:
         if aggregate.argument is not None:
             taken = self.taken_by(aggregate.function, self.node(rule, aggregate.argument))
-            self.demand(rule, aggregate.argument, taken, aggregate.op, aggregate.argument.span)
+            self.demand(rule, aggregate.argument, taken, str(aggregate.function), aggregate.argument.span)
         result = self.node(rule, aggregate.result)
         given = aggregate.function.result_types()
         if aggregate.function.is_quotient and aggregate.argument is not None:
@@ -183,13 +192,13 @@ class TypeChecker:
             value = Node(given or ANY)
         types = value.find().candidates, result.find().candidates
         if types[0] != ANY:
-            self.used(rule, aggregate.result, Reason(f"the {aggregate.op}", types[0], aggregate.span))
+            self.used(rule, aggregate.result, Reason(f"the {aggregate.function}", types[0], aggregate.span))
         if not join(value, result):
             self.result_conflict(rule, aggregate, types[0])
 
     def result_conflict(self, rule: Rule, aggregate: Aggregate, given: Candidates) -> None:
         name, there = str(aggregate.result), self.node(rule, aggregate.result).find().candidates
-        message = f"the result of {aggregate.op} is {spell(given)}, but {name} is {spell(there)}"
+        message = f"the result of {aggregate.function} is {spell(given)}, but {name} is {spell(there)}"
         why = self.why(rule, aggregate.result, given)
         self.conflict(message, aggregate.span, [(name, why)], rule, [aggregate.result])
 

@@ -26,6 +26,7 @@ from dlog.errors import DataError, DlogError
 from dlog.ir.goals.goals import asked_for
 from dlog.ir.goals.magic import goal_directed
 from dlog.ir.rules import Program
+from dlog.spark.plan.functors import refuse_functors
 from dlog.spark.plan.places import Shape
 from dlog.spark.plan.shards import Block, plan_blocks
 from dlog.spark.run.copies import Copies
@@ -94,6 +95,10 @@ class ShardedDatabase(Database):
             )
         finally:
             shutil.rmtree(self._copies.root, ignore_errors=True)
+
+    def _bind(self, store: Store, program: Program) -> None:
+        """Functions are not sent to workers: only this process has them."""
+        refuse_functors(program.rules, "--spark")
 
     @property
     def _elsewhere(self) -> dict[str, int]:

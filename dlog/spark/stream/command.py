@@ -24,6 +24,7 @@ from dlog.ir.check import load_program
 from dlog.language.source import read_source
 from dlog.spark.cluster import session
 from dlog.spark.cluster.reasons import hadoop_version, reason, remedy
+from dlog.spark.plan.functors import refuse_functors
 from dlog.spark.stream.engine import one_engine
 from dlog.spark.stream.placing import place_program
 from dlog.spark.stream.progress import Report, Reporter
@@ -71,6 +72,8 @@ def run_stream(
     _require_possible(places, options)
     program = load_program(read_source(places.program))[1]
     sources = find_sources(program, places.sources)
+    if options.shards:
+        refuse_functors(program.rules, "--shards")
     placing = place_program(program, sources, options.shards) if options.shards else None
     made_of = identity(places, sources, options.shards, placing.places if placing else {})
     require_same(places, made_of)

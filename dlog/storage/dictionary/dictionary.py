@@ -60,6 +60,8 @@ class Dictionary:
         self._rank = np.empty(0, np.int64)
         self._lock = threading.Lock()
         self.records = RecordTable()
+        # The implementations of functors, which make values, too: `dlog.implementations.Implementations`.
+        self.functions: Any = None
 
     def __len__(self) -> int:
         return int(self._meta[N_CODES])

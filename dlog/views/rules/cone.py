@@ -205,7 +205,7 @@ def check_sums(aggregate: ir.Aggregate, rule: ir.Rule, means: bool) -> None:
     if function.in_ring or function.is_distinct or (means and function.is_quotient):
         return
     known = "sums, counts and means" if means else "sums and counts"
-    message = f"{LEVELS} maintain {known}, not {aggregate.op}"
+    message = f"{LEVELS} maintain {known}, not {aggregate.function}"
     raise UnsupportedError(message, span=aggregate.span or rule.span)
 
 

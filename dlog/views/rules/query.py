@@ -160,7 +160,7 @@ class _Reader:
         found: list[Aggregate] = []
         for aggregate in self.rule.aggregates:
             if not (aggregate.function.in_ring or aggregate.function.is_quotient):
-                message = f"view trees maintain sums, counts and means, not {aggregate.op}"
+                message = f"view trees maintain sums, counts and means, not {aggregate.function}"
                 raise self._unsupported(message, aggregate.span)
             found.append(self._aggregate(aggregate))
         if any(a.divisor for a in found):

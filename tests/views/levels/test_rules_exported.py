@@ -39,6 +39,7 @@ SHOWN = {
 REFUSED = {
     "is recursive: levels of maps have no recursion",
     "has a subsumption: levels of maps have none",
+    "is a sequence: levels of maps have none",
     "is an equivalence relation: levels of maps have none",
     "levels of maps maintain sums",
     "levels of maps have no columns of type",

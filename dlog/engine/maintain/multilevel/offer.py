@@ -76,7 +76,7 @@ def _rule_obstacle(rule: Rule) -> str | None:
     for aggregate in rule.aggregates:
         function = aggregate.function
         if not (function.in_ring or function.is_distinct):
-            return f"levels of maps maintain sums and counts, not {aggregate.op}"
+            return f"levels of maps maintain sums and counts, not {aggregate.function}"
         if rule.types[aggregate.result.name].kernel == "float":
             return "sums of floats are rounded"
     return None

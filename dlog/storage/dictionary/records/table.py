@@ -21,7 +21,14 @@ import pyarrow as pa
 from dlog.jit import Words
 from dlog.storage.dictionary.records.layout import (
     ABSENT,
+    ADDRESSES,
+    AT_CONSTRUCTORS,
+    AT_DIRECTORY,
+    AT_HEAP,
     AT_MASK,
+    AT_META,
+    AT_PLACES,
+    AT_SLOTS,
     FIRST_ID,
     HEADER,
     LIVE,
@@ -63,6 +70,23 @@ class Arrays(NamedTuple):
     heap: Words
 
 
+class _Addresses(NamedTuple):
+    """Where arrays are, which lives as long as they do: computed once for as long as they stay the same."""
+
+    arrays: Arrays
+    constructors: Words
+    words: Words
+
+    @classmethod
+    def of(cls, arrays: Arrays, meta: Words, constructors: Words) -> _Addresses:
+        slots, directory, places, heap = (array.ctypes.data for array in arrays)
+        words = np.empty(ADDRESSES, np.int64)
+        words[[AT_SLOTS, AT_DIRECTORY, AT_PLACES, AT_HEAP]] = slots, directory, places, heap
+        words[[AT_META, AT_CONSTRUCTORS]] = meta.ctypes.data, constructors.ctypes.data
+        words[AT_MASK] = len(arrays.slots) - 1
+        return cls(arrays, constructors, words)
+
+
 class Stored(NamedTuple):
     """Records with their numbers, as they are written to files: fields one after the other."""
 
@@ -92,6 +116,7 @@ class RecordTable:
             np.empty(FIRST_WORDS, np.int64),
         )  # fmt: skip
         self._free: list[int] = []  # blocks of places that no page has
+        self._addresses: _Addresses | None = None
         self._lock = threading.RLock()
         self.holders = Holders()
         self.collected_at = 0  # how many records the last collection left
@@ -185,11 +210,14 @@ class RecordTable:
         with self._lock:
             fields = max((len(kinds) for _, kinds in self._shapes), default=0)
             self._reserve(room, room * (HEADER + fields))
-            slots, *others = self.arrays
-            held = [slots, np.array([len(slots) - 1]), *others, self.meta, self._constructors]
-            words = np.array([array.ctypes.data for array in held], np.int64)
-            words[AT_MASK] = len(slots) - 1
-            yield words
+            known = self._addresses
+            if (
+                known is None
+                or known.arrays is not self.arrays
+                or known.constructors is not self._constructors
+            ):
+                known = self._addresses = _Addresses.of(self.arrays, self.meta, self._constructors)
+            yield known.words
 
     def _reserve(self, n: int, words: int) -> None:
         """Room for n more records of so many words."""
@@ -202,7 +230,9 @@ class RecordTable:
         pages = -(-last // PAGE)
         if pages > len(directory):
             directory, places = self._with_pages(directory, places, pages)
-        self.arrays = Arrays(slots, directory, places, heap)
+        found = Arrays(slots, directory, places, heap)
+        if any(new is not old for new, old in zip(found, self.arrays, strict=True)):
+            self.arrays = found
 
     def _slots(self, n: int, heap: Words, used: int) -> Words:
         """A hash table with room for twice as many records."""

@@ -69,3 +69,18 @@ def test_a_subscriber_gets_the_same_after_the_choice_has_changed() -> None:
         assert got[-1] == (followers, followers)
         db.check()
     assert ways[0] == 0 and ways[-1] == 1
+
+
+def test_not_chosen_where_functions_are_evaluated_on_its_rows() -> None:
+    text = TWO.replace("far(f, u, t)", "far(f, u, t, n)").replace(
+        "tweet(u, t).\n", "tweet(u, t), n = f + t.\n"
+    )
+    found = database(text + CHANGES, 400).explain(all=True)
+    assert "maintained by strategy delta" in found
+    assert "on request only: a changed row gives about 400 rows, which deltas find faster" in found
+
+
+def test_deltas_are_estimated_by_the_rows_of_the_change() -> None:
+    found = database(TWO + CHANGES, 400).explain(all=True)
+    (line,) = (line for line in found.splitlines() if line.strip().startswith("delta "))
+    assert line.split()[1:3] == ["210", "us"] and 10 < float(line.split()[3]) < 20, line
