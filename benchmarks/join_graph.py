@@ -42,6 +42,7 @@ def benchmark(scale: float) -> Iterator[Row]:
     yield from whole_view(100, at_least(200, 300_000 * scale))
     yield from updates(at_least(1000, 200_000 * scale))
     yield from chains(at_least(20_000, 200_000 * scale))
+    yield from building(at_least(1000, 500_000 * scale))
     yield from memory(at_least(1000, 1_000_000 * scale))
 
 
@@ -51,6 +52,39 @@ def graph_of(body: Body, lookahead: str = "marks", **relations: Words) -> JoinGr
     graph = JoinGraph(plan, lookahead)
     graph.build(relations)
     return graph
+
+
+def building(rows: int) -> Iterator[Row]:
+    """All rows of an atom at once, sorted by what they join on, against inserting one after the other."""
+    random = np.random.default_rng(5)
+    many, few = random.integers(0, rows // 20, rows), random.integers(0, rows // 4, rows)
+    middle = Body((Atom("r", ("a",)), Atom("s", ("a", "b", "x")), Atom("t", ("b", "c"))), ("a", "x", "c"))
+    shapes = {
+        "a leaf": (Body((Atom("s", ("u", "f")), Atom("t", ("u", "t"))), ("t",)), (many, np.arange(rows))),
+        "one vertex": (Body((Atom("s", ("u", "f")), Atom("t", ("u", "t"))), ("f", "t")), (many, few)),
+        "two vertices": (middle, (few, random.permutation(few), np.arange(rows))),
+    }
+    for name, (body, columns) in shapes.items():
+        table = distinct(*columns)
+        arity = {atom.relation: len(atom.args) for atom in body.atoms}
+        tables = {relation: np.zeros((0, k), np.int64) for relation, k in arity.items()} | {"s": table}
+
+        def build(body: Body = body, tables: dict[str, Words] = tables) -> int:
+            return rows_of(graph_of(body, **tables), "s")
+
+        def insert(body: Body = body, tables: dict[str, Words] = tables) -> int:
+            plan = plan_graph(body)
+            assert isinstance(plan, Plan)
+            graph = JoinGraph(plan)
+            graph.apply("s", inserted=tables["s"], wanted=False)
+            return rows_of(graph, "s")
+
+        size = f"{len(table):,} rows"
+        yield from compare(f"graph, building {name}", size, build, {"insertion": insert}, runs=5)
+
+
+def rows_of(graph: JoinGraph, relation: str) -> int:
+    return sum(int(graph.words[graph.encoded.atoms[a] + at.T_ROWS]) for a in graph.plan.atoms_of(relation))
 
 
 def distinct(*columns: Words) -> Words:

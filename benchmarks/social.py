@@ -2,9 +2,10 @@
 against deltas, view trees, levels of maps, loops written by hand, the full outer join as a table, and DuckDB.
 
 The network is that of `programs/generators/social.py`, with 10,000 users at scale 1; for fan-outs and chains
-of followers, users with a given number of followers.  Times are for one transaction.  Under mode `changes`
-there is a subscriber, on both sides.  Loops written by hand and the table of the full outer join are no
-transactions: they are compared with a join graph by itself.
+of followers, users with a given number of followers.  Times are for one transaction, of one row, or for a
+row of a batch.  Under mode `changes` there is a subscriber, on both sides, who does not read the rows unless
+it is said.  Loops written by hand and the table of the full outer join are no transactions: they are compared
+with a join graph by itself.
 
     python -m benchmarks.social --full [--write]        100,000 users
 """
@@ -12,28 +13,26 @@ transactions: they are compared with a join graph by itself.
 from __future__ import annotations
 
 import argparse
-import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 
-import dlog
 from benchmarks import table
 from benchmarks.harness import Aim, Row, at_least, below, faster, within
 from benchmarks.join_graph import graph_of, retweets
 from benchmarks.social_by_hand import NestedLoops, OuterJoin
+from benchmarks.social_changes import batches, modifications
 from benchmarks.social_sides import (
     DELTA,
     GRAPH,
     RUNS,
-    SCHEMA,
     Change,
     Side,
     again,
     against,
     all_equal,
+    in_batches,
     inserting,
     network,
     seconds,
@@ -50,12 +49,13 @@ SIMPLE = {  # query, what comes last, and the same in SQL
         "user natural join tweet join retweet using (t)",
     ),
 }
-SUMS = {
-    "q1_agg": ("q1_agg[u] = n <- agg<<n = count()>> user(u), tweet[u, _] = _.", "tweet"),
-    "q2_agg": ("q2_agg[f] = n <- agg<<n = count()>> follower(u, f), tweet[u, _] = _.", "tweet"),
+SUMS = {  # the same, with the column by which SQL groups
+    "q1_agg": ("q1_agg[u] = n <- agg<<n = count()>> user(u), tweet[u, _] = _.", "tweet", "u"),
+    "q2_agg": ("q2_agg[f] = n <- agg<<n = count()>> follower(u, f), tweet[u, _] = _.", "tweet", "f"),
     "q3_agg": (
         "q3_agg[u] = n <- agg<<n = count()>> user(u), tweet[u, t] = _, retweet[_, _, t] = _.",
         "retweet",
+        "tweet.u",
     ),
 }
 FAN_OUT = "q_fan_out(f, g, u, t, d) <- follower(g, f), follower(u, g), tweet[u, t] = d."
@@ -64,9 +64,9 @@ FAN_OUT_SQL = """select count(*), sum(x.f + y.f + t.t)
 FAN_OUTS = 1, 10, 100, 1000
 AIMS = {10: faster(2), 100: faster(4)}
 MANY = 100
+STREAM = 1000  # rows of a transaction whose fixed cost does not count
 JOINS = 2, 3, 4, 5
 ALL = 0.001  # scale from which all of these are measured: maps for the longest chain compile for seconds
-BATCHES = 1, 10, 100, 1000, 10_000
 AUTHORS = 50
 ALONE, LOOPS, OUTER = "graph by itself", "nested loops", "outer-join table"  # which are no transactions
 
@@ -78,7 +78,7 @@ def benchmark(scale: float) -> Iterator[Row]:
     joins = JOINS if scale >= ALL else JOINS[:2]
     yield from follower_chains(joins, n)
     yield from retweet_chains(joins, scale, n)
-    yield from batches(scale)
+    yield from batches(scale, *SIMPLE["q3"])
     yield from modifications(n)
     yield from memory(joins, scale)
 
@@ -98,10 +98,13 @@ def simple(scale: float, n: int) -> Iterator[Row]:
             "DuckDB again": (again(f"select count(*), sum(t) from {joined}", data), faster(20)),
         }
         yield from against(f"{name}: one row", size, measured[GRAPH], peers)
-    for name, (query, relation) in SUMS.items():
+    for name, (query, relation, group) in SUMS.items():
         measured = of_strategies(query, relation, data, last, n, (GRAPH, DELTA, "views", "multilevel"))
         words = {DELTA: "deltas", "views": "view trees", "multilevel": "levels of maps"}
         others: dict[str, tuple[float, Aim | None]] = {words[way]: (measured[way], None) for way in words}
+        joined = SIMPLE[name.removesuffix("_agg")][2]
+        sql = f"select count(*), sum(n) from (select {group}, count(*) n from {joined} group by {group})"
+        others["DuckDB again"] = again(sql, data), None
         yield from against(f"{name}: one row", size, measured[GRAPH], others)
 
 
@@ -167,6 +170,7 @@ def fan_outs(numbers: Sequence[int], n: int) -> Iterator[Row]:
         yield from against(f"{name}, mode on_read", size, measured["graph, on_read"], quiet)
         peers = {"outer-join table": (measured[OUTER], None), "nested loops": (measured[LOOPS], None)}
         yield from against(f"{name}, graph by itself", size, measured[ALONE], peers)
+    yield from fan_outs_in_batches([fan_out for fan_out in numbers if fan_out in AIMS], n)
     one, many = found[1], found[MANY]
     ratio = many["graph, on_read"] / one["graph, on_read"]
     yield Row("fan-out 100 to 1, mode on_read", "", ratio, aim=below(1.3), unit="times")
@@ -174,6 +178,35 @@ def fan_outs(numbers: Sequence[int], n: int) -> Iterator[Row]:
         further = (many[side] - one[side]) / (MANY - 1)
         aim = below(40.0) if side == "graph, changes" else None
         yield Row(f"each further row of a fan-out: {side}", "", max(further * 1e9, 0.1), aim=aim, unit="ns")
+
+
+def fan_outs_in_batches(numbers: Sequence[int], n: int) -> Iterator[Row]:
+    """A tweet with so many rows, of a transaction that has many of them."""
+    batch, taken = min(STREAM, 10 * n), 2
+    sides = {
+        "graph": Side(GRAPH, "changes", True),
+        "graph, on_read": Side(GRAPH, "on_read"),
+        "deltas, changes": Side(DELTA, "changes", True),
+        "deltas, always": Side(DELTA, "always", True),
+        "without subscribers": Side(DELTA),
+        "graph, read": Side(GRAPH, "changes", True, True),
+        "deltas, read": Side(DELTA, "changes", True, True),
+    }
+    rows = tweets(RUNS * taken * batch)
+    for fan_out in numbers:
+        facts = {"follower": fan_out_facts(fan_out)}
+        measured = in_sides(sides, FAN_OUT, facts, "tweet", rows, taken, batch)
+        peers = {
+            "deltas, always": (measured["deltas, always"], AIMS[fan_out]),
+            "deltas, changes": (measured["deltas, changes"], None),
+        }
+        size, name = f"{batch:,} tweets in a transaction", f"a tweet of a batch, fan-out {fan_out}"
+        yield from against(f"{name}, mode changes", size, measured["graph"], peers)
+        peer: dict[str, tuple[float, Aim | None]] = {"deltas, changes": (measured["deltas, read"], None)}
+        yield from against(f"{name}, the subscriber reads", size, measured["graph, read"], peer)
+        aim = faster(10) if fan_out == MANY else None
+        quiet = {"deltas, always": (measured["without subscribers"], aim)}
+        yield from against(f"{name}, mode on_read", size, measured["graph, on_read"], quiet)
 
 
 def by_itself(followers: Words, users: int, rows: Sequence[Any]) -> dict[str, Callable[..., int]]:
@@ -236,6 +269,15 @@ def follower_chains(lengths: Sequence[int], n: int) -> Iterator[Row]:
         }
         size = f"{3**joins} rows for a tweet"
         yield from against(f"followers, {joins} joins, mode changes", size, measured["graph"], peers)
+        batch = min(STREAM, 10 * n)
+        many = [(t % 5, t, t % 365) for t in range(RUNS * batch)]
+        measured = in_sides(sides, query, facts, "tweet", many, 1, batch)
+        peers = {
+            "deltas, changes": (measured["deltas, changes"], faster(1.5)),
+            "deltas, always": (measured["deltas, always"], None),
+        }
+        size = f"{batch:,} tweets in a transaction"
+        yield from against(f"a tweet of a batch, followers, {joins} joins", size, measured["graph"], peers)
 
 
 def in_sides(
@@ -245,10 +287,15 @@ def in_sides(
     relation: str,
     rows: Sequence[Any],
     n: int,
+    batch: int = 1,
 ) -> dict[str, float]:
+    """Seconds for one row."""
     databases = {name: side.open(query, facts) for name, side in sides.items()}
-    changes = {name: inserting(db, relation, rows, n) for name, db in databases.items()}
-    measured = seconds(changes, n)
+    if batch == 1:
+        changes = {name: inserting(db, relation, rows, n) for name, db in databases.items()}
+    else:
+        changes = {name: in_batches(db, relation, rows, batch, n) for name, db in databases.items()}
+    measured = seconds(changes, n * batch)
     all_equal(databases, query)
     return measured
 
@@ -275,93 +322,6 @@ def retweet_chains(lengths: Sequence[int], scale: float, n: int) -> Iterator[Row
             peers["2 joins"] = (first, faster(1) if joins == lengths[-1] else None)
         size = f"{number:,} retweets"
         yield from against(f"retweets, {joins} joins, mode changes", size, measured["graph"], peers)
-
-
-# Lazy batches, and kinds of modification
-
-
-def batches(scale: float) -> Iterator[Row]:
-    """Q3: time for a retweet, if so many come in one transaction."""
-    data = network(at_least(60, 10_000 * scale))
-    query, relation, _ = SIMPLE["q3"]
-    rows = data[relation]
-    most = len(rows) // (2 * RUNS)
-    for batch in dict.fromkeys(min(batch, most) for batch in BATCHES):
-        taken = at_least(1, min(100, 2000 / batch, most / batch))
-        last = RUNS * taken * batch
-        read = {"user": data["user"], "tweet": data["tweet"], relation: rows[:-last]}
-        databases = {way: Side(way).open(query, read) for way in (GRAPH, DELTA)}
-        changes = {way: in_batches(db, relation, rows[-last:], batch, taken) for way, db in databases.items()}
-        measured = seconds(changes, taken * batch)
-        all_equal(databases, query)
-        size, aim = f"{batch:,} rows in a transaction", within(1 / 0.9)
-        yield Row(f"q3, batches of {batch:,}: a row", size, measured[GRAPH], measured[DELTA], "deltas", aim)
-
-
-def in_batches(db: dlog.Database, relation: str, rows: Sequence[Any], batch: int, n: int) -> Change:
-    waiting = iter([rows[start : start + batch] for start in range(0, len(rows), batch)])
-
-    def run() -> None:
-        for _ in range(n):
-            db.apply(insert={relation: next(waiting)})
-
-    return run
-
-
-WROTE = "follower(u, f) -> int(u), int(f). author[t] = u -> int(t), int(u).\n"
-KINDS = {  # schema, query, relation that changes
-    "a joined column": (WROTE, "seen(f, t) <- follower(u, f), author[t] = u.", "author"),
-    "a projected column": (SCHEMA, "seen(f, u, t, d) <- follower(u, f), tweet[u, t] = d.", "tweet"),
-    "neither": (SCHEMA, "seen(f, u, t) <- follower(u, f), tweet[u, t] = _.", "tweet"),
-}
-
-
-def modifications(n: int, fan_out: int = 20) -> Iterator[Row]:
-    """A tweet that 20 followers see: inserted, one column updated, deleted."""
-    followers = [(u, AUTHORS + u * fan_out + i) for u in range(AUTHORS) for i in range(fan_out)]
-    for what, (schema, query, relation) in KINDS.items():
-        sides = {
-            way: Modified(Side(way).open(query, {"follower": followers}, schema), relation, n)
-            for way in (GRAPH, DELTA)
-        }
-        for _ in range(RUNS):
-            for side in sides.values():
-                side.run()
-        for side in sides.values():
-            side.change("insert", 0)
-        all_equal({way: side.database for way, side in sides.items()}, query)
-        size, graph, delta = f"{n:,} transactions", sides[GRAPH].best, sides[DELTA].best
-        for kind, name in (("insert", "insert"), ("erase", "delete"), ("upsert", f"update {what}")):
-            if kind == "upsert" or what == "a projected column":
-                yield Row(f"{name}, fan-out {fan_out}", size, graph[kind], delta[kind], "deltas")
-        if what == "a projected column":
-            both, name = graph["insert"] + graph["erase"], f"update {what}, fan-out {fan_out}"
-            yield Row(name, size, graph["upsert"], both, "delete, insert", faster(1.7))
-
-
-@dataclass
-class Modified:
-    """A database whose rows are inserted, updated and deleted again, and the least time for each."""
-
-    database: dlog.Database
-    relation: str
-    n: int
-    turns: int = 0
-    best: dict[str, float] = field(default_factory=dict)
-
-    def run(self) -> None:
-        turn, self.turns = self.turns, self.turns + 2
-        for kind, value in (("insert", turn), ("upsert", turn + 1), ("erase", turn + 1)):
-            started = time.process_time()
-            self.change(kind, value)
-            took = (time.process_time() - started) / self.n
-            self.best[kind] = min(took, self.best.get(kind, took))
-
-    def change(self, kind: str, value: int) -> None:
-        """One row in a transaction; values are those of an author, which are days, too."""
-        for t in range(self.n):
-            key = (t,) if self.relation == "author" else (t % AUTHORS, t)
-            self.database.apply(**{kind: {self.relation: [(*key, (t + value) % AUTHORS)]}})
 
 
 # Memory

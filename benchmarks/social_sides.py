@@ -33,6 +33,7 @@ class Side:
     strategy: str
     mode: str = "always"
     subscribed: bool = False
+    reads: bool = False  # the subscriber reads how many rows there are, which puts them in order
 
     def open(self, query: str, facts: Mapping[str, Any], schema: str = SCHEMA) -> dlog.Database:
         name = name_of(query)
@@ -40,8 +41,12 @@ class Side:
         db = dlog.Database(source=schema + query, strategy=self.strategy, materialize=modes)
         db.apply(insert={relation: rows for relation, rows in facts.items() if len(rows)})
         if self.subscribed:
-            db.subscribe(name, lambda change: None)
+            db.subscribe(name, self.take)
         return db
+
+    def take(self, change: Any) -> None:
+        if self.reads:
+            assert len(change.inserted) + len(change.erased)
 
 
 def name_of(query: str) -> str:
@@ -55,6 +60,17 @@ def inserting(db: dlog.Database, relation: str, rows: Sequence[Any], n: int) -> 
     def run() -> None:
         for _ in range(n):
             db.apply(insert={relation: [next(waiting)]})
+
+    return run
+
+
+def in_batches(db: dlog.Database, relation: str, rows: Sequence[Any], batch: int, n: int) -> Change:
+    """n transactions of so many rows, others in each run."""
+    waiting = iter([rows[start : start + batch] for start in range(0, len(rows), batch)])
+
+    def run() -> None:
+        for _ in range(n):
+            db.apply(insert={relation: next(waiting)})
 
     return run
 

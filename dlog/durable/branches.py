@@ -32,6 +32,7 @@ from dlog.ir.goals.materialize import DIRECTIVE
 from dlog.ir.rules import Predicate
 from dlog.jit import Words
 from dlog.planning.options import Options
+from dlog.planning.versions import is_memory
 from dlog.storage.index.batch import Change as Difference
 from dlog.storage.relation.relation import Relation
 
@@ -233,6 +234,8 @@ class Branching(engine.Database):
             before = {} if base is None else facts_of(base.state)[1]
             after = facts_of(moment.state)[1]
             for predicate, change in changes_between(before, after, self.store.arena).items():
+                if is_memory(predicate):  # this branch has its own choices and numbers
+                    continue
                 self._require_same(predicate, change)
                 self._require_one_value(name, predicate, change)
                 for op, rows in (("-", change.erased), ("+", change.inserted)):

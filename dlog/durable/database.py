@@ -25,10 +25,11 @@ from dlog.durable.log import Log
 from dlog.durable.past import Past
 from dlog.durable.records import BranchRecord, CommitRecord, Texts
 from dlog.durable.replay import replay, restore_texts, restore_values
-from dlog.durable.states import base_relations, changes_between, facts_of, program_text
+from dlog.durable.states import changes_between, facts_of, program_text, stored_relations
 from dlog.durable.timeline import MAIN, Moment, Timeline
 from dlog.engine.commit.commits import Changes, Commit, RecordedSummary
 from dlog.engine.maintain.strategy import net_difference
+from dlog.engine.state.memory import memory_in
 from dlog.engine.statements import settled
 from dlog.engine.transaction import Transaction
 from dlog.errors import DlogError, StoreError, did_you_mean
@@ -37,8 +38,9 @@ from dlog.ir.check import check_program, load_program
 from dlog.ir.rules import Program
 from dlog.language import ast
 from dlog.language.source import Source, read_source
-from dlog.planning.versions import facts_name
+from dlog.planning.versions import COUNTER, facts_name, given_name
 from dlog.storage.index.batch import Change as Difference
+from dlog.storage.relation.relation import Relation
 
 FULL, GROUP, NONE = "full", "group", "none"
 DURABILITIES = (FULL, GROUP, NONE)
@@ -191,6 +193,7 @@ class Database(Branching):
             relation = head.state.relations.get(name)
             if relation is not None and relation.arity == predicate.arity:
                 self.store.relations[name] = relation
+        self.store.relations |= memory_in(self.program, head.state.relations)
         self.version = head.version
         self._texts = len(self.store.dictionary)
         self._records = self.store.dictionary.records.numbers
@@ -263,11 +266,12 @@ class Database(Branching):
         return self._records
 
     def _base_changes(self, transaction: Transaction, changes: Changes) -> Mapping[str, Difference]:
-        """The net change of base facts.  O(rows that changed), or O(predicates) when the program did."""
+        """The net change of base facts and memory.  O(rows that changed), or O(predicates) when the program
+        did."""
         before, relations = self._shown, self.store.relations
         if self.program is not before.program:
-            old = base_relations(before.program, before.relations)
-            return changes_between(old, base_relations(self.program, relations), self.store.arena)
+            old = stored_relations(before.program, before.relations)
+            return changes_between(old, stored_relations(self.program, relations), self.store.arena)
         owner = self._maintenance.owner
         found: dict[str, Difference] = {}
         for _, name, _ in transaction.changes:
@@ -278,6 +282,20 @@ class Database(Branching):
                     found[name] = change
             elif (difference := changes.difference(name)) is not None:
                 found[name] = difference
+        return found | self._memory_changes(before.relations)
+
+    def _memory_changes(self, before: Mapping[str, Relation]) -> dict[str, Difference]:
+        """The net change of choices and numbers.  O(rows that changed)."""
+        names = {name: given_name(name) for name in self.program.remembered}
+        if names:
+            names[COUNTER] = COUNTER
+        found, relations = {}, self.store.relations
+        for name, stored in names.items():
+            old, new = before.get(name), relations.get(name)
+            if new is not None and new is not old:
+                change = net_difference(old or Relation(self.store.arena, new.arity), new)
+                if change:
+                    found[stored] = change
         return found
 
     def _acknowledge(self) -> None:

@@ -31,6 +31,10 @@ def dump(folder: Path, branch: str, out: Path | None, text: TextIO, progress: An
         for name in database.predicates():
             for fact in facts_text(database.program.predicates[name], database.base(name)):
                 print(f"{fact}.", file=text)
+        for declaration, predicate, result in database.given():
+            print(format_node(declaration), file=text)
+            for fact in facts_text(predicate, result):
+                print(f"{fact}.", file=text)
 
 
 def check(folder: Path, progress: Any = None) -> str:

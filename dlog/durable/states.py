@@ -1,13 +1,14 @@
 """Owns the two forms of a version's state and the conversions between them.
 
 *Shown* is the state of a live database: program, all relations, what is still to be evaluated.  `Facts` is
-the state in files: the program's text and base facts.  Converting either into the other is O(predicates); in
-the second direction everything that rules derive is still to be evaluated.
+the state in files: the program's text, base facts and memory (`dlog.engine.state.memory`).  Converting either
+into the other is O(predicates); in the second direction everything that rules derive is still to be
+evaluated.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from dlog.durable.replay import Facts, or_empty
 from dlog.engine.evaluate.demand import derived_predicates
@@ -19,6 +20,7 @@ from dlog.engine.maintain.maintain import Maintenance
 from dlog.engine.maintain.strategy import net_difference
 from dlog.engine.state.layers import in_layers
 from dlog.engine.state.limits import Watch
+from dlog.engine.state.memory import memory, memory_in
 from dlog.engine.state.store import Store
 from dlog.engine.statements import settled
 from dlog.engine.view import View, interruptible
@@ -27,7 +29,7 @@ from dlog.ir.rules import Program
 from dlog.language import ast
 from dlog.language.printing import format_node
 from dlog.language.source import Source
-from dlog.planning.versions import facts_name
+from dlog.planning.versions import facts_name, is_memory
 from dlog.storage.arena.arena import Arena
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.relation import Relation
@@ -48,11 +50,18 @@ def base_relations(program: Program, relations: dict[str, Relation]) -> dict[str
     return found
 
 
+def stored_relations(
+    program: Program, relations: dict[str, Relation], pending: Collection[str] = ()
+) -> dict[str, Relation]:
+    """What files have of a state: base facts and memory."""
+    return base_relations(program, relations) | memory(program, relations, pending)
+
+
 def facts_of(state: Shown | Facts) -> tuple[str, dict[str, Relation]]:
     """(Program text, base facts)."""
     if isinstance(state, Facts):
         return state.program, state.relations
-    return program_text(state.tree), base_relations(state.program, state.relations)
+    return program_text(state.tree), stored_relations(state.program, state.relations, state.pending)
 
 
 def shown_of(state: Shown | Facts, version: int, store: Store, name: str) -> Shown:
@@ -65,6 +74,7 @@ def shown_of(state: Shown | Facts, version: int, store: Store, name: str) -> Sho
     }
     derived = derived_predicates(program)
     relations |= {facts_name(n): relations[n] for n in derived}
+    relations |= memory_in(program, state.relations)
     return Shown(settled(tree, program), program, relations, dict(program.predicates), version, derived)
 
 
@@ -99,8 +109,13 @@ def begun(shown: Shown, view: View) -> Shown:
 def changes_between(
     before: Mapping[str, Relation], after: Mapping[str, Relation], arena: Arena
 ) -> dict[str, Change]:
-    """The rows inserted and deleted, of the predicates that exist afterwards.  O(difference)."""
-    found = {}
+    """The rows inserted and deleted, of the predicates that exist afterwards, and all memory that does not.
+    O(difference)."""
+    found = {
+        name: Change(relation.rows()[:0], relation.rows())
+        for name, relation in before.items()
+        if is_memory(name) and name not in after and relation
+    }
     for name, relation in after.items():
         change = net_difference(or_empty(before, name, relation.arity, arena), relation)
         if change:

@@ -416,6 +416,8 @@ class Database(Evaluated):
             cycle = Cycle(with_stored_primitives(program), store, evaluation)
             renewed: set[int] = set()
             if program is not before:
+                if not self._maintenance.modes:  # nobody has looked who subscribes
+                    self._maintenance.subscribed = self._changes_wanted()
                 later, renewed = self._maintenance.renewed(program, store)
                 store.relations = stored_again(later, renewed, before, store, evaluation)
                 store.predicates = dict(cycle.program.predicates)

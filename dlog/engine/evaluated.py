@@ -30,6 +30,7 @@ from dlog.engine.state.closure import canonical_classes
 from dlog.engine.state.layers import Layers, in_layers
 from dlog.engine.state.limits import Limits, Watch
 from dlog.engine.state.measure import Measures
+from dlog.engine.state.memory import given_by, take_given
 from dlog.engine.state.store import Store
 from dlog.engine.statements import read_fact, settled, with_modes
 from dlog.engine.view import View, interruptible
@@ -41,6 +42,7 @@ from dlog.garbage import seldom_collected
 from dlog.implementations import Implementations
 from dlog.interrupts import uninterrupted
 from dlog.ir.check import load_program
+from dlog.ir.declared import declaration
 from dlog.ir.functors import used_functors
 from dlog.ir.goals.narrowed import reads_of
 from dlog.ir.rules import Predicate, Program, Stratum
@@ -48,7 +50,7 @@ from dlog.jit import Words
 from dlog.language import ast
 from dlog.language.source import Source, read_source, text_source
 from dlog.planning.options import Options
-from dlog.planning.versions import facts_name, is_change, is_old
+from dlog.planning.versions import facts_name, given_name, is_change, is_memory, is_old
 from dlog.storage.relation.relation import Relation
 
 Progress = Callable[[str, str, int, int], None]  # phase, what, done, total
@@ -131,6 +133,7 @@ class Evaluated(View):
             if load:
                 self._load_inputs(facts)
             apply_deltas(self.program.deltas, self.store)
+            take_given(self.program, self.store.relations)
             self._restore()
             for name in derived_predicates(self.program):
                 self.store.relations[facts_name(name)] = self.store.relations[name]
@@ -294,6 +297,14 @@ class Evaluated(View):
         name = facts_name(predicate) if predicate in self._maintenance.owner else predicate
         return self.store.relations.get(name)
 
+    def given(self) -> list[tuple[ast.Declaration, Predicate, Result]]:
+        """What another database must be given to have the same choices and numbers: predicates to declare,
+        with their rows."""
+        with self._lock:
+            found = given_by(self.program, self.store.relations, self.pending)
+            results = [self._result(p.name, p.columns, relation) for p, relation in found]
+        return [(declaration(p), p, result) for (p, _), result in zip(found, results, strict=True)]
+
     def verify(self) -> float:
         """Evaluates everything from scratch; raises VerifyError with the rows that differ, if any do.
         Returns the seconds that the evaluation took, of processor time."""
@@ -307,7 +318,9 @@ class Evaluated(View):
         maintained = store.relations
         watch = Watch(self.limits)
         try:
-            store.relations = self._start()
+            store.relations = self._start() | {
+                given_name(name): maintained[name] for name in self.program.remembered
+            }
             started = time.process_time()
             with interruptible(watch):
                 self._evaluate_program(without_stale(self.program, maintained), watch)
@@ -452,8 +465,11 @@ def start_relations(
     program: Program, relations: Mapping[str, Relation], derived: Collection[str]
 ) -> dict[str, Relation]:
     """Relations to evaluate in.  Those that rules add to are separate handles on the base facts; all
-    others are the base facts themselves, so that column orders made for them stay.  O(predicates)."""
+    others are the base facts themselves, so that column orders made for them stay.  O(predicates).
+
+    Memory stays: what predicates with memory had is given to them, if it is known under that name."""
     return {
+        **{name: relation for name, relation in relations.items() if is_memory(name)},
         **{name: relations[name] for name in program.predicates if name not in derived},
         **{name: relations[facts_name(name)].snapshot() for name in derived},
         **{facts_name(name): relations[facts_name(name)] for name in derived},

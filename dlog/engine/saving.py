@@ -33,6 +33,13 @@ def save(database: Database, folder: Path) -> None:
                 lines.append(f".input {name}({given})")
             elif len(result):
                 lines.append(f"{name}().")
+        for declaration, predicate, result in database.given():
+            options = OutputOptions.from_params(
+                predicate.name, _parameters(predicate.name) | {"precision": "full"}, folder
+            )
+            outputs.write(result.to_arrow(), options, [(c.name, c.type) for c in result.columns])
+            given = ", ".join(f"{k}={quoted(v)}" for k, v in _parameters(predicate.name).items())
+            lines += [format_node(declaration), f".input {predicate.name}({given})"]
     try:
         folder.mkdir(parents=True, exist_ok=True)
         (folder / PROGRAM).write_text("".join(f"{line}\n" for line in lines), encoding="utf-8")

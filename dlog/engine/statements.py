@@ -47,8 +47,16 @@ class Extension:
 def settled(tree: ast.Program, program: Program) -> ast.Program:
     """A checked program without its facts, every predicate declared.  O(statements + predicates)."""
     declared = [declaration(p) for p in program.predicates.values() if not (p.declared or p.auxiliary)]
-    kept = [_filled(s, program) for s in tree.statements if not isinstance(s, _FACTS)]
+    kept = [_filled(s, program) for s in tree.statements if not _is_fact(s, program)]
     return ast.Program((*kept, *declared), span=tree.span)
+
+
+def _is_fact(statement: ast.Node, program: Program) -> bool:
+    """Whether a statement is about facts alone, or about what is given where a program is loaded."""
+    if isinstance(statement, ast.Declaration | ast.Directive):
+        name = statement.name if isinstance(statement, ast.Declaration) else statement.predicate
+        return name in program.predicates and program.predicates[name].given_to is not None
+    return isinstance(statement, _FACTS)
 
 
 def with_modes(tree: ast.Program, program: Program, modes: Mapping[str, str]) -> tuple[ast.Program, Program]:

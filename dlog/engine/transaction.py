@@ -253,7 +253,7 @@ class Transaction:
         change = net_change(relation, ops, declared.n_keys)
         dictionary = self.database.store.dictionary
         inserted, erased = (Result(predicate, declared.columns, rows, dictionary) for rows in change)
-        return Change(predicate, inserted, erased)
+        return Change.of(predicate, inserted, erased)
 
     def _pending(self) -> Pending | None:
         """The last operation on each row; None if there are whole tables among the changes.  O(rows log

@@ -25,6 +25,7 @@ from dlog.heads.part_kernels import (
     SHAPE,
     SUMS,
     VALUES,
+    WEIGHTED,
     add_all_floats,
     add_sums,
     add_values,
@@ -178,7 +179,7 @@ def add_to_part(arena, A, block, job, p, groups, at, bounds, records, size, give
     n_new, n_old, x = 0, 0, 0
     while x < groups and n_new >= 0:
         record, i, end = records + 2 * size * x, A[bounds + x], A[bounds + x + 1]
-        if shape[KIND] == SUMS:
+        if shape[KIND] == SUMS or shape[KIND] == WEIGHTED:
             n_new, n_old = add_sums(
                 A, root, record, size, at, i, end, given, n, shape, added, free, rows, n_new, n_old
             )

@@ -6,6 +6,7 @@ assignments, the rule's groups first; then what the kind needs.  Assignments com
 
     SUMS     s pairs (is a column, column or code).  Rows (groups, count, a wide number for each sum); results
              are the count and the sums
+    WEIGHTED the same; then a column that says how many assignments each one stands for, with any sign
     FLOATS   s columns.  Rows (groups, number, place, word); results are the sums
     VALUES   the columns are the groups, further keys and the value; then for each key of a row its place
              among them, those of groups first.  Rows (keys, value, count); results are whether there is a
@@ -50,6 +51,9 @@ SHAPE: Final = 5  # where the columns begin
 SUMS: Final = 0
 FLOATS: Final = 1
 VALUES: Final = 2
+WEIGHTED: Final = 3
+
+FACTOR: Final = 1 << 31  # products of smaller numbers are words
 
 
 @helper
@@ -117,17 +121,32 @@ def add_assignments(A, old, new, at, i, end, columns, stride, shape, added):
     g, s = shape[0], shape[1]
     for c in range(g + 1 + WIDE * s):
         A[new + c] = A[old + c]
+    weights = column_of_weights(shape) * stride
     for j in range(i, end):
-        A[new + g] += 1 if A[at + j] < added else -1
+        weight = abs(columns[weights + A[at + j]]) if weights >= 0 else 1
+        A[new + g] += weight if A[at + j] < added else -weight
     for x in range(s):
         is_column, word = shape[SHAPE + g + 2 * x], shape[SHAPE + g + 2 * x + 1]
         for j in range(i, end):
-            add_word(
-                A,
-                new + g + 1 + WIDE * x,
-                columns[word * stride + A[at + j]] if is_column == 1 else word,
-                1 if A[at + j] < added else -1,
-            )
+            value = columns[word * stride + A[at + j]] if is_column == 1 else word
+            weight = abs(columns[weights + A[at + j]]) if weights >= 0 else 1
+            add_times(A, new + g + 1 + WIDE * x, value, weight, 1 if A[at + j] < added else -1)
+
+
+@helper
+def column_of_weights(shape):
+    """The column of weights, or a negative number."""
+    return shape[SHAPE + shape[0] + 2 * shape[1]] if shape[KIND] == WEIGHTED else -1
+
+
+@helper
+def add_times(A, at, value, weight, sign):
+    """Add a word so many times to a wide number, or take it away."""
+    if weight < FACTOR and -FACTOR < value < FACTOR:
+        add_word(A, at, value * weight, sign)
+        return
+    for _ in range(weight):
+        add_word(A, at, value, sign)
 
 
 @helper

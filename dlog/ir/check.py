@@ -18,6 +18,7 @@ from dlog.ir.expand.logiql import without_logiql
 from dlog.ir.expand.properties import pulses
 from dlog.ir.goals.materialize import check_modes
 from dlog.ir.lower.directives import check_directives
+from dlog.ir.lower.given import check_given
 from dlog.ir.lower.lower import lower
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.sequences import check_types
@@ -74,6 +75,7 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     check_directives(lowered, diagnostics)
     check_subtypes(flat, diagnostics)
     predicates, typed = typecheck(lowered, diagnostics, complete)
+    check_given(predicates, diagnostics)
     fitting = check_literals(lowered, predicates, diagnostics)
     rules = [make_safe(rule, diagnostics) for rule in typed]
     for rule in rules if not diagnostics.errors else ():

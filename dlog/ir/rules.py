@@ -251,6 +251,26 @@ class Column:
     domain: str | None = None  # the name of a declared subtype or union, for messages
 
 
+Domain = tuple[int, ...]  # the columns of a key
+COUNTER = "next autoinc"  # the relation with the next number, which is none of a program's predicates
+
+
+@dataclass(frozen=True)
+class Choice:
+    """How the rows of a predicate are chosen: of candidates with the same key of a domain one is kept."""
+
+    candidates: str  # the predicate that has what the rules derive; base facts are candidates, too
+    domains: tuple[Domain, ...]
+
+
+@dataclass(frozen=True)
+class Numbering:
+    """How a predicate gives numbers: its last `count` columns number the rows of another predicate."""
+
+    assignments: str
+    count: int
+
+
 @dataclass
 class Predicate:
     """One predicate: its columns, of which the first `n_keys` are keys."""
@@ -263,6 +283,14 @@ class Predicate:
     qualifiers: frozenset[str] = frozenset()
     span: Span | None = None
     equivalence: str | None = None  # the equivalence relation whose classes it holds
+    choice: Choice | None = None
+    numbering: Numbering | None = None
+    given_to: str | None = None  # what has its rows as memory, where a program is loaded
+
+    @property
+    def has_memory(self) -> bool:
+        """Whether its rows depend on those that it had before."""
+        return self.choice is not None or self.numbering is not None
 
     @property
     def arity(self) -> int:
@@ -397,6 +425,15 @@ class Program:
     def equivalences(self) -> Mapping[str, str]:
         """The predicate with the classes of each equivalence relation: see `dlog.ir.lower.equivalence`."""
         return {p.equivalence: name for name, p in self.predicates.items() if p.equivalence is not None}
+
+    @cached_property
+    def remembered(self) -> tuple[str, ...]:
+        """The predicates whose rows depend on those that they had before: state besides base facts."""
+        return tuple(name for name, predicate in self.predicates.items() if predicate.has_memory)
+
+    def remembered_in(self, stratum: Stratum) -> tuple[str, ...]:
+        """Those of a stratum."""
+        return tuple(name for name in stratum.predicates if self.predicates[name].has_memory)
 
     def classes_in(self, stratum: Stratum) -> dict[str, str]:
         """The predicates of a stratum that hold classes, with their equivalence relations."""

@@ -37,6 +37,9 @@ class FewRows:
         self.graph, self.mode = graph, at.INSERT if inserts else at.ERASE
         self.atoms = [(atom, graph.encoded.atoms[atom]) for atom in graph.plan.atoms_of(relation)]
         arity = len(graph.plan.atoms[self.atoms[0][0]].atom.args)
+        own = self.atoms[0][0] if len(self.atoms) == 1 else None
+        # Whether a row of the view may have several assignments through one row.
+        self.may_repeat = any(atom.counted for i, atom in enumerate(graph.plan.atoms) if i != own)
         self.width = len(graph.plan.body.outputs) + 1
         self.out = Output(self.width, np.empty(self.width * OUT_ROWS, np.int64))
         self._row = np.zeros(arity, np.int64)

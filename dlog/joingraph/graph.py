@@ -11,23 +11,29 @@ consists of, and `layout` for how that is stored.
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from dlog.errors import LimitError
 from dlog.jit import Words
 from dlog.joingraph import layout as at
+from dlog.joingraph.body import COMPARISONS
+from dlog.joingraph.build_kernels import build_atom
 from dlog.joingraph.change_kernels import change_rows, read_view
 from dlog.joingraph.encoding import encode
 from dlog.joingraph.memory_kernels import move_index
 from dlog.joingraph.plan import Plan
 from dlog.storage.arena.arena import Arena
+from dlog.storage.index.sort import sorted_columns
 
 LOOKAHEADS = {"none": at.NONE, "local": at.LOCAL, "marks": at.MARKS}
 SMALLEST = 32  # words of an index
 OUT_ROWS = 1 << 10  # of the buffer that is used again
 GROWTH = 4
+FEW = 64  # rows that are inserted one by one
+COMPARED = np.equal, np.not_equal, np.less, np.less_equal, np.greater, np.greater_equal
+TESTS: Mapping[str, Callable[..., Any]] = dict(zip(COMPARISONS, COMPARED, strict=True))
 NO_ROWS = np.zeros(0, np.int64)
 
 
@@ -100,12 +106,30 @@ class JoinGraph:
         return found.view_rows(self._state[at.S_OUT])
 
     def build(self, relations: Mapping[str, Words]) -> None:
-        """Insert all rows of the relations.  REQUIRES: an empty graph.  O(rows)."""
+        """Insert all rows of the relations.  REQUIRES: an empty graph.  O(rows), and sorting them.
+
+        Measured with 500,000 rows, sorting included, against inserting them: 12 ns a row against 26 for a
+        leaf, 39 against 63 for 20 rows at a vertex value, 65 against 75 for five at a join tuple of two
+        vertices, and as long, 178 ns, for one at each.  So a change that is a part of the rows never pays to
+        build all of them again.
+        """
         for relation in self.plan.body.relations:
             for atom in self.plan.atoms_of(relation):
                 rows = np.ascontiguousarray(relations[relation], np.int64)
-                self._change(atom, at.INSERT, rows, False, self._output())
+                if len(rows) < FEW:
+                    self._change(atom, at.INSERT, rows, False, self._output())
+                else:
+                    self._build_atom(atom, grouped(self.plan, atom, rows))
         self.settle()
+
+    def _build_atom(self, atom: int, rows: Words) -> None:
+        """All rows of an atom, which pass its filters and are in the order of `grouped`."""
+        state, found = self._state, np.empty(max(1, len(rows)), np.int64)
+        state[at.S_CHANGED], state[at.S_N] = self.encoded.atoms[atom], len(rows)
+        state[at.S_NEXT] = state[at.S_OUT] = 0
+        flat = rows.reshape(-1)
+        while (code := build_atom(self.arena.A, self.words, self.state, flat, found)) != at.DONE:
+            self.make_room(code)
 
     def whole(self) -> ViewRows:
         """The view.  O(vertex values of one vertex + join tuples entered + rows)."""
@@ -160,9 +184,10 @@ class JoinGraph:
                 return
             self.make_room(code, found)
 
-    def make_room(self, code: int, found: Output) -> None:
+    def make_room(self, code: int, found: Output | None = None) -> None:
         """What a kernel has stopped for; it is then called again."""
         if code == at.FULL:
+            assert found is not None
             found.grow(self._state[at.S_OUT])
         elif code == at.GROW:
             self._grow(self._state[at.S_GROW])
@@ -222,15 +247,13 @@ class Output:
 
     def __init__(self, width: int, buffer: Words):
         self.width, self.buffer, self.is_own = width, buffer, False
-
-    @property
-    def capacity(self) -> int:
-        return len(self.buffer) // self.width
+        self.capacity = len(buffer) // width
 
     def grow(self, n: int) -> None:
         """A larger buffer with the first n rows."""
         old = self.rows(n)
-        self.buffer = np.empty(int(GROWTH * self.capacity) * self.width, np.int64)
+        self.capacity = int(GROWTH * self.capacity)
+        self.buffer = np.empty(self.capacity * self.width, np.int64)
         self.rows(n)[:] = old
         self.is_own = True
 
@@ -240,6 +263,28 @@ class Output:
     def view_rows(self, n: int) -> ViewRows:
         rows = self.rows(n) if self.is_own else self.rows(n).copy()
         return ViewRows(list(rows[:-1]), rows[-1])
+
+
+def grouped(plan: Plan, atom: int, rows: Words) -> Words:
+    """The rows that pass an atom's filters, sorted by its vertices and then by its payload.
+
+    >>> from dlog.joingraph.body import Atom, Body
+    >>> from dlog.joingraph.plan import plan_graph
+    >>> plan = plan_graph(Body((Atom("follower", ("u", "f")), Atom("tweet", ("t", "u"))), ("f", "t")))
+    >>> grouped(plan, 1, np.array([[70, 2], [72, 1], [71, 2]])).tolist()
+    [[72, 1], [70, 2], [71, 2]]
+    """
+    planned = plan.atoms[atom]
+    for test in planned.filters:
+        right = test.right if test.is_code else rows[:, test.right]
+        rows = rows[TESTS[test.op](rows[:, test.left], right)]
+    joined = [planned.atom.column(v) for e in planned.vertices for v in plan.vertices[e].variables]
+    payload = [planned.atom.column(v) for v in planned.payload]
+    order = list(dict.fromkeys((*joined, *payload, *range(rows.shape[1]))))
+    found = np.empty_like(rows)
+    for column, words in zip(order, sorted_columns([rows[:, c] for c in order]), strict=True):
+        found[:, column] = words
+    return found
 
 
 def _pairs(updated: tuple[Words, Words] | None) -> Words | None:

@@ -148,13 +148,6 @@ class Branch(Node):
 
 
 @dataclass(frozen=True)
-class Reserved(Node):
-    """Syntax that is recognised but not supported yet: `$`."""
-
-    what: str
-
-
-@dataclass(frozen=True)
 class Reference(Node):
     """`key : value`: the only argument of a reference mode."""
 
@@ -203,6 +196,14 @@ class Parameter(Node):
 
 
 @dataclass(frozen=True)
+class ChoiceDomain(Node):
+    """One key of `choice-domain x, (y, z)`: the names of its arguments, which are variables for their
+    position."""
+
+    keys: tuple[Variable, ...]
+
+
+@dataclass(frozen=True)
 class Declaration(Node):
     """`.decl R(x: T)` or `R(x) -> T(x).`; `value` is set for a functional predicate."""
 
@@ -210,6 +211,7 @@ class Declaration(Node):
     keys: tuple[Parameter, ...]
     value: Parameter | None = None
     qualifiers: tuple[str, ...] = ()
+    choices: tuple[ChoiceDomain, ...] = ()
 
 
 @dataclass(frozen=True)

@@ -10,7 +10,7 @@ from lark import Token, Transformer
 
 from dlog.aggregates import AGGREGATES
 from dlog.aggregates.user import USER
-from dlog.errors import Diagnostics, SourceError, UnsupportedError
+from dlog.errors import Diagnostics, SourceError
 from dlog.language import ast
 from dlog.language.complaints import MISSING_END
 from dlog.language.declare import (
@@ -21,6 +21,7 @@ from dlog.language.declare import (
 )
 from dlog.language.lexer import FactRun
 from dlog.language.source import Source, Span
+from dlog.language.vocabulary import AUTOINC
 from dlog.values.quoting import ESCAPES
 
 # Binding strength of binary operators, low to high; prefixes bind tighter than `*`, looser than `^`.
@@ -50,11 +51,6 @@ class Builder(Transformer):
         start = next(place for child in children if (place := _start(child)) is not None)
         end = next(place for child in reversed(children) if (place := _end(child)) is not None)
         return Span(self.source, start, end)
-
-    def unsupported(self, what: str, *children: Any) -> ast.Node:
-        span = self.span(*children)
-        self.diagnostics.add(UnsupportedError(f"not supported yet: {what}", span=span))
-        return ast.Reserved(what, span=span)
 
     # Statements: each returns a list, since one text may contain several statements.
 
@@ -296,7 +292,8 @@ class Builder(Transformer):
         return ast.Branch(str(c[1]), tuple(c[3]) if len(c) > 2 else (), span=self.span(*c))
 
     def counter(self, c: list[Any]) -> ast.Node:
-        return self.unsupported("the counter $", *c)
+        """`$`, the older form of `autoinc()`."""
+        return ast.Call(AUTOINC, (), span=self.span(*c))
 
     def user_functor(self, c: list[Any]) -> ast.Node:
         return ast.UserCall(str(c[1]), tuple(c[3]), span=self.span(*c))
@@ -314,11 +311,14 @@ class Builder(Transformer):
     def qualifier(self, c: list[Any]) -> Token:
         return c[0]
 
-    def choice(self, c: list[Any]) -> list[Any]:
-        return c
+    def choice(self, c: list[Any]) -> ast.Node:
+        names = [x for x in c if x.type == "NAME"]
+        return ast.ChoiceDomain(
+            tuple(ast.Variable(str(x), span=self.span(x)) for x in names), span=self.span(*c)
+        )
 
-    def choice_domain(self, c: list[Any]) -> ast.Node:
-        return self.unsupported("choice domains", *c)
+    def choice_domain(self, c: list[Any]) -> list[ast.Node]:
+        return [x for x in c if isinstance(x, ast.ChoiceDomain)]
 
     def declaration(self, c: list[Any]) -> list[ast.Node]:
         bracket = next(i for i, x in enumerate(c) if isinstance(x, Token) and x.type == "LPAR")
@@ -326,12 +326,15 @@ class Builder(Transformer):
         parameters = tuple(x for x in c if isinstance(x, ast.Parameter))
         words = [str(x) for x in c[bracket:] if isinstance(x, Token) and x.type == "QUALIFIER"]
         kept = tuple(w for w in words if w not in _OLD_IO)
+        choices = tuple(x for found in c if isinstance(found, list) for x in found)
         span = self.span(*c)
         for first, second in excluding_qualifiers(words):
             message = f"{second} is given twice" if first == second else f"{second} contradicts {first}"
             token = next(x for x in reversed(c) if isinstance(x, Token) and x == second)
             self.diagnostics.error(message, self.span(token), "leave out one of them")
-        out: list[ast.Node] = [ast.Declaration(str(n), parameters, None, kept, span=span) for n in names]
+        out: list[ast.Node] = [
+            ast.Declaration(str(n), parameters, None, kept, choices, span=span) for n in names
+        ]
         out += [ast.Directive(w, str(n), span=span) for w in words if w in _OLD_IO for n in names]
         return out
 

@@ -241,12 +241,13 @@ def _may_aggregate(tokens: list[Token], index: int) -> bool:
 
 
 def _settle_qualifiers(tokens: list[Token]) -> None:
-    depth = 0
+    depth, before = 0, {"RPAR", "QUALIFIER"}
     for index, token in enumerate(tokens):
         depth += OPENERS.get(token.type, 0)
         follows = tokens[index + 1].type if index + 1 < len(tokens) else ""
-        seen_params = index > 0 and depth == 0 and tokens[index - 1].type in ("RPAR", "QUALIFIER")
-        if seen_params and token.type == "NAME":
+        if depth == 0 and token.type == "CHOICE":
+            before.add("NAME")  # the last argument of a choice domain
+        if index > 0 and depth == 0 and tokens[index - 1].type in before and token.type == "NAME":
             if token.value not in QUALIFIERS or follows in ("LPAR", "LSQB"):
                 return
             token.type = "QUALIFIER"

@@ -281,5 +281,4 @@ def _broken_declaration(node: ast.Declaration) -> str:
         types = f",\n{_INDENT}".join(printing.declaration_types(node))
         return f"{printing.declaration_left(node)} ->\n{_INDENT}{types}."
     parameters = f",\n{_INDENT}".join(printing.declaration_parameters(node))
-    qualifiers = "".join(f" {word}" for word in node.qualifiers)
-    return f".decl {node.name}(\n{_INDENT}{parameters}\n){qualifiers}"
+    return f".decl {node.name}(\n{_INDENT}{parameters}\n){printing.declaration_qualifiers(node)}"

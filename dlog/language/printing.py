@@ -4,7 +4,7 @@ Canonical is the LogiQL style: `<-`, `R(x) -> int(x).`, `F[x] = y`.  Parsing the
 node, so parentheses appear exactly where the grammar needs them, and around negated comparisons, where
 a reader needs them.  All functions are O(size of the node).
 
-REQUIRES everywhere: the node is one that `parse` can return (so no `Reserved`, no conjunction directly inside
+REQUIRES everywhere: the node is one that `parse` can return (so no conjunction directly inside
 a conjunction, no minus in front of a plain number).
 """
 
@@ -292,6 +292,7 @@ def is_logiql(node: ast.Declaration) -> bool:
     names = [p.name for p in node.keys]
     return node.value is not None or (
         not node.qualifiers
+        and not node.choices
         and all(p.type is None or p.type.name in BUILTIN_TYPES for p in node.keys)
         and len(set(names)) == len(names)
         and not KEYWORDS.intersection([*names, node.name])
@@ -306,8 +307,15 @@ def declaration_parameters(node: ast.Declaration) -> list[str]:
 def _declaration(node: ast.Declaration) -> str:
     if is_logiql(node):
         return f"{declaration_left(node)} -> {', '.join(declaration_types(node))}."
-    qualifiers = "".join(f" {word}" for word in node.qualifiers)
-    return f".decl {node.name}({', '.join(declaration_parameters(node))}){qualifiers}"
+    return f".decl {node.name}({', '.join(declaration_parameters(node))}){declaration_qualifiers(node)}"
+
+
+def declaration_qualifiers(node: ast.Declaration) -> str:
+    """What follows the parameters."""
+    domains = [[variable.name for variable in domain.keys] for domain in node.choices]
+    texts = [names[0] if len(names) == 1 else f"({', '.join(names)})" for names in domains]
+    choice = [f"choice-domain {', '.join(texts)}"] if texts else []
+    return "".join(f" {word}" for word in (*node.qualifiers, *choice))
 
 
 def _type_declaration(node: ast.TypeDeclaration) -> str:

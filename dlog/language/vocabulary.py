@@ -13,6 +13,7 @@ QUALIFIERS = frozenset(
 )
 WORD_OPERATORS = frozenset({"lor", "lxor", "land", "bor", "bxor", "band", "bshl", "bshr", "bshru"})
 WORD_PREFIXES = frozenset({"bnot", "lnot"})
+AUTOINC = "autoinc"  # a number for each assignment of a rule's body; also written $
 # Words that are neither variables nor predicates in term position.
 KEYWORDS = frozenset({"_", "as", "bnot", "false", "lnot", "nil", "true", "__FILE__", "__LINE__"})
 

@@ -6,8 +6,11 @@ never equals a predicate's name, and a plan that reads it needs to know nothing 
 
 from __future__ import annotations
 
+from dlog.ir.rules import COUNTER as COUNTER
+
 _DELTA, _EARLIER, _OLD, _INSERTED, _ERASED, _FACTS = "Δ", "earlier ", "old ", "+", "-", "base "
 _STALE, _EVERYTHING, _SUBSUMED = "stale ", "all ", "subsumed "
+_GIVEN = "given "
 _PREFIXES = (_OLD, _DELTA, _EARLIER, _INSERTED, _ERASED, _FACTS)
 
 
@@ -54,6 +57,16 @@ def subsumed_name(predicate: str) -> str:
 def stale_name(predicate: str) -> str:
     """What marks a predicate that nothing updates."""
     return _STALE + predicate
+
+
+def given_name(predicate: str) -> str:
+    """The rows that a predicate with memory had before it is evaluated again."""
+    return _GIVEN + predicate
+
+
+def is_memory(name: str) -> bool:
+    """Whether a name stands for state that is neither facts nor derived from them."""
+    return name == COUNTER or name.startswith(_GIVEN)
 
 
 def base_name(name: str) -> str:

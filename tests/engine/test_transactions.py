@@ -8,6 +8,7 @@ import threading
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -390,7 +391,15 @@ def test_ctrl_c_at_the_very_end_of_a_commit_takes_it_back(monkeypatch: pytest.Mo
     db = dlog.Database(source=REACH)
     for text in ("+edge(1, 2), +edge(2, 3).", "p(x) <- edge(x, _)."):
         with monkeypatch.context() as patch:
-            patch.setattr(db, "_show", lambda: (_ for _ in ()).throw(KeyboardInterrupt))
+            moments = iter((KeyboardInterrupt,))  # once: going back shows the state before
+            show = db._show
+
+            def interrupted(moments: Iterator[type] = moments, show: Any = show) -> None:
+                for error in moments:
+                    raise error
+                show()
+
+            patch.setattr(db, "_show", interrupted)
             with pytest.raises(dlog.LimitError, match="interrupted"):
                 db.execute(text)
         assert state(db) == {"edge": [], "reach": []} and db.version == 0

@@ -156,7 +156,9 @@ rules = st.one_of(
 names = st.sampled_from(["x", "y", "z", "value", "count", "true", "nil", "bnot", "input", "_"])
 parameters = st.builds(ast.Parameter, names, type_references)
 fields = st.lists(parameters, max_size=3).map(tuple)
-qualifiers = st.lists(st.sampled_from(["inline", "magic", "overridable", "brie"]), max_size=2).map(tuple)
+qualifiers = st.lists(
+    st.sampled_from(["inline", "magic", "overridable", "brie"]), max_size=2, unique=True
+).map(tuple)
 declarations = st.builds(
     ast.Declaration, PREDICATES, st.lists(parameters, max_size=8).map(tuple), st.none(), qualifiers
 )

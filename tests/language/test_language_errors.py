@@ -188,7 +188,7 @@ def test_several_errors_each_once_in_order() -> None:
             "g('a', 'b') <- h(x).",  # 7
             'i(12abc, "\\q", 1e5).',  # 8, three
             ".functor f(x: number): number inlined",  # 9
-            "j($) <- k(x).",  # 10
+            "j(@f) <- k(x).",  # 10
             'l("a) <- m(x),',  # 11
             "   n(x) o(x).",
             "p(x) q(x).",  # 13

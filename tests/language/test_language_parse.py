@@ -7,13 +7,14 @@ from pathlib import Path
 
 import pytest
 
-from dlog.errors import DataError, DlogError, DlogErrors, SourceError, UnsupportedError
+from dlog.errors import DataError, DlogErrors, SourceError
 from dlog.language import ast
 from dlog.language.ast import (
     Aggregation,
     Application,
     BranchType,
     Call,
+    ChoiceDomain,
     Comparison,
     Conjunction,
     Constant,
@@ -81,6 +82,23 @@ PRODUCTIONS: list[tuple[str, list[ast.Node]]] = [
     ("p(x) -> number(x), q(x).", [Declaration("p", (Parameter("x", INT),)), Constraint(p, q)]),
     ("f[x] = y -> symbol(x), int(y).", [Declaration("f", (Parameter("x", STRING),), Parameter("y", INT))]),
     ("p(x) -> int(y).", [Constraint(p, Call("int", (y,)))]),
+    (
+        ".decl p(x: number, y: number) choice-domain x, (x, y) btree",
+        [
+            Declaration(
+                "p",
+                (Parameter("x", INT), Parameter("y", INT)),
+                None,
+                ("btree",),
+                (ChoiceDomain((x,)), ChoiceDomain((x, y))),
+            )
+        ],
+    ),
+    (
+        ".decl p(x: number) choice-domain x inline",
+        [Declaration("p", (Parameter("x", INT),), None, ("inline",), (ChoiceDomain((x,)),))],
+    ),
+    ("p($) <- q(x).", [Rule((Call("p", (Call("autoinc", ()),)),), q)]),
     (".decl p(x: number)", [Declaration("p", (Parameter("x", INT),))]),
     (".decl p()", [Declaration("p", ())]),
     (
@@ -142,23 +160,6 @@ PRODUCTIONS: list[tuple[str, list[ast.Node]]] = [
 @pytest.mark.parametrize(("text", "expected"), PRODUCTIONS, ids=[t for t, _ in PRODUCTIONS])
 def test_productions(text: str, expected: list[ast.Node]) -> None:
     assert list(parse(text).statements) == expected
-
-
-UNSUPPORTED = [
-    ("p($) <- q(x).", "the counter $", 3, 4),
-    (".decl p(x: number, y: number) choice-domain x, (x, y)", "choice domains", 31, 54),
-]
-
-
-@pytest.mark.parametrize(("text", "what", "start", "end"), UNSUPPORTED, ids=[u[0] for u in UNSUPPORTED])
-def test_unsupported_features(text: str, what: str, start: int, end: int) -> None:
-    with pytest.raises(DlogError) as caught:
-        parse(f"a(1).\n{text}\nb(2).")
-    first = caught.value.errors[0] if isinstance(caught.value, DlogErrors) else caught.value
-    assert isinstance(first, UnsupportedError)
-    assert first.message == f"not supported yet: {what}"
-    assert (first.line, first.column) == (2, start)
-    assert first.span.end - first.span.start == end - start  # type: ignore[union-attr]
 
 
 def test_components_are_statements_between_braces() -> None:

@@ -35,6 +35,7 @@ from dlog.values import DECIMAL, Type
 from dlog.values.record import NOTHING
 
 from .aggregates import UNDEFINED, aggregate
+from .memory import choose_by_rounds, numbered, numbers
 from .primitives import holds, results
 from .records import record_literal
 from .values import Row, Value, canonical, fit, greatest, least, order
@@ -93,11 +94,12 @@ def apply_change(rows: Rows, op: str, row: Row) -> None:
         rows.add(row)
 
 
-def evaluate_base(program: Program, base: Facts) -> Facts:
-    """Every predicate, from the base facts of all."""
+def evaluate_base(program: Program, base: Facts, memory: Facts | None = None) -> Facts:
+    """Every predicate, from the base facts of all; given the rows of predicates with memory, if they are
+    known (see `memory`)."""
     facts = {name: set(rows) for name, rows in base.items()}
     for stratum in program.strata:
-        _Stratum(program, stratum, base, facts).run()
+        _Stratum(program, stratum, base, facts, memory).run()
     derived = {name for stratum in program.strata for name in stratum.predicates}
     for name in program.predicates.keys() - derived:
         _check_function(program.predicates[name], facts[name])
@@ -140,13 +142,19 @@ def _check_function(predicate: Predicate, rows: Rows) -> None:
 class _Stratum:
     """One stratum on its way to its fixpoint; `facts` holds what all predicates are so far."""
 
-    def __init__(self, program: Program, stratum: Stratum, base: Facts, facts: Facts):
+    def __init__(
+        self, program: Program, stratum: Stratum, base: Facts, facts: Facts, memory: Facts | None = None
+    ):
+        self.memory, self.remembered = memory, program.remembered_in(stratum)
         self.program, self.stratum, self.base, self.facts = program, stratum, base, facts
         self.indices: dict[tuple[str, tuple[int, ...]], dict[Row, list[Row]]] = {}
 
     def run(self) -> None:
         self.replace({name: set() for name in self.stratum.predicates})
         self.classes = self.program.classes_in(self.stratum)
+        if self.remembered and self.memory is None:
+            self.run_without_memory()
+            return
         for _ in range(ROUNDS):
             derived = self.derive()
             if self.stratum.subsumptions:
@@ -159,6 +167,30 @@ class _Stratum:
             raise LimitError(f"no fixpoint of {', '.join(self.stratum.predicates)}")
         for name in self.stratum.predicates:
             _check_function(self.program.predicates[name], self.facts[name])
+
+    def run_without_memory(self) -> None:
+        """For the first time: everything is chosen, and numbers are given from where they ended."""
+        predicates = self.program.predicates
+        choices = {name: c for name in self.remembered if (c := predicates[name].choice) is not None}
+        for name in self.remembered:
+            if (numbering := predicates[name].numbering) is not None:
+                given = (
+                    n
+                    for other in self.program.remembered
+                    for n in numbers(self.program, other, self.facts[other])
+                )
+                rows = numbered(
+                    self.facts[numbering.assignments], numbering.count, 1 + max(given, default=-1)
+                )
+                self.replace({name: rows})
+                return
+
+        def derive() -> Facts:
+            self.indices.clear()
+            return self.derive()
+
+        choose_by_rounds(choices, self.base, self.facts, derive)
+        self.indices.clear()
 
     def not_subsumed(self, derived: Facts) -> Facts:
         """The rows so far and the derived ones, without those that another one subsumes."""
@@ -182,7 +214,7 @@ class _Stratum:
         derived = {name: set(self.base[name]) for name in self.stratum.predicates}
         for rule in self.stratum.rules:
             if rule.numbers:
-                derived[rule.heads[0].predicate] = self.numbered(rule)
+                derived[rule.heads[0].predicate] = self.sequence_rows(rule)
                 continue
             for environment in self.assignments(rule):
                 for head in rule.heads:
@@ -192,11 +224,22 @@ class _Stratum:
                     derived[head.predicate].add(fitted(row, self.program.predicates[head.predicate]))
         for name, op in self.stratum.combine.items():
             derived[name] = _best(derived[name], op)
+        for name in self.remembered if self.memory is not None else ():
+            derived[name] = self.given(name, derived[name])
         for name, relation in self.classes.items():
             derived[name] = _classes(self.facts[relation])
         return derived
 
-    def numbered(self, rule: Rule) -> Rows:
+    def given(self, name: str, derived: Rows) -> Rows:
+        """What the memory has of the derived rows of a predicate; a number is derived with its assignment."""
+        assert self.memory is not None
+        numbering = self.program.predicates[name].numbering
+        if numbering is None:
+            return derived & self.memory.get(name, set())
+        assignments = self.facts[numbering.assignments]
+        return {row for row in self.memory.get(name, set()) if row[: -numbering.count] in assignments}
+
+    def sequence_rows(self, rule: Rule) -> Rows:
         """A row's number is the number of rows of its group that are before it, column by column."""
         (head,), (atom,) = rule.heads, [a for a, _ in rule.body.atoms()]
         names = [arg.name for arg in atom.args if isinstance(arg, Var)]

@@ -12,6 +12,7 @@ import dlog
 from dlog.apply import Options, apply_file
 from dlog.engine.commit.printed_facts import fact_text
 from dlog.planning.options import ENVIRONMENT
+from tests.oracle.memory import memory_of
 from tests.oracle.naive import evaluate, evaluate_base
 from tests.oracle.shipped import PROGRAMS, read_inputs
 from tests.planning.test_planning_features import SETTINGS
@@ -77,7 +78,7 @@ def against_naive(path: Path, database: dlog.Database, printed: str) -> None:
     program = dlog.check(PROGRAMS / f"{name}.dl")
     before = evaluate(program, read_inputs(program, path.parent / "facts"))
     base = {p: set(database.base(p).rows()) if p in database else set() for p in program.predicates}
-    after = evaluate_base(program, base)
+    after = evaluate_base(program, base, memory_of(database) if program.remembered else None)
     for predicate in {p for s in program.strata for p in s.predicates}:
         shape = program.predicates[predicate]
         if not shape.auxiliary:

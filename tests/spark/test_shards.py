@@ -25,6 +25,7 @@ from dlog.spark.run import heavy
 from dlog.spark.run.run import ShardedDatabase
 from dlog.spark.run.tasks import Outcome, run_in_process, run_task
 from tests.oracle.accepted import accepted
+from tests.oracle.choices import choices
 from tests.oracle.compare import same_program
 from tests.oracle.naive import evaluate
 from tests.oracle.programs import ALL, programs
@@ -69,6 +70,13 @@ def test_oracle_random_recursions(text: str, shards: int) -> None:
 @settings(RANDOM, max_examples=25)
 @given(record_programs(), st.sampled_from([1, 2, 4]))
 def test_oracle_random_programs_with_records(text: str, shards: int) -> None:
+    check_against_the_oracle(text, shards)
+
+
+@settings(RANDOM, max_examples=20)
+@given(choices(), st.sampled_from([1, 2, 4]))
+def test_oracle_random_programs_with_choices(text: str, shards: int) -> None:
+    """They are computed in one process, in the same order."""
     check_against_the_oracle(text, shards)
 
 

@@ -7,7 +7,6 @@ report (`CommitSummary`).
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
 from types import MappingProxyType
 from typing import Protocol
 
@@ -34,6 +33,9 @@ class CommitSummary(Protocol):
     def differences(self) -> Mapping[str, Difference]:
         """The net change of every predicate, in codes."""
 
+    def change_of(self, name: str) -> Callable[[], Difference] | None:
+        """How to find the change of a predicate that is certain to have changed; None: see `differences`."""
+
     def oracle_reports(self) -> Sequence[OracleReport]:
         """Where rules that are maintained by their traces were re-examined."""
 
@@ -41,13 +43,39 @@ class CommitSummary(Protocol):
         """The time that it took."""
 
 
-@dataclass(frozen=True)
 class Change:
     """The rows that a predicate gained and lost, net: a row is in at most one of the two."""
 
-    predicate: str
-    inserted: Result
-    erased: Result
+    __slots__ = ("_find", "_found", "predicate")
+
+    def __init__(self, predicate: str, find: Callable[[], tuple[Result, Result]]):
+        """`find` gives what is inserted and what is erased, when one of them is first read."""
+        self.predicate = predicate
+        self._find: Callable[[], tuple[Result, Result]] | None = find
+        self._found: tuple[Result, Result] | None = None
+
+    @classmethod
+    def of(cls, predicate: str, inserted: Result, erased: Result) -> Change:
+        change = cls(predicate, lambda: (inserted, erased))
+        change._found = inserted, erased
+        return change
+
+    @property
+    def inserted(self) -> Result:
+        return self._results[0]
+
+    @property
+    def erased(self) -> Result:
+        return self._results[1]
+
+    @property
+    def _results(self) -> tuple[Result, Result]:
+        found, find = self._found, self._find
+        if found is None and find is not None:
+            found = self._found = find()
+            self._find = None
+        assert found is not None
+        return found
 
     def __repr__(self) -> str:
         return f"<{self.predicate}: +{len(self.inserted):,} -{len(self.erased):,}>"
@@ -56,15 +84,18 @@ class Change:
 class Changes(Mapping[str, Change]):
     """The net change of every predicate that a user can see, found and decoded on request."""
 
-    __slots__ = ("__weakref__", "_dictionary", "_given", "_known", "_predicates")
+    __slots__ = ("__weakref__", "_change_of", "_dictionary", "_given", "_known", "_predicates")
 
     def __init__(
         self,
         differences: Callable[[], Mapping[str, Difference]],
         predicates: Mapping[str, Predicate],
         dictionary: Dictionary,
+        change_of: Callable[[str], Callable[[], Difference] | None] = lambda name: None,
     ):
+        """`change_of` as in `CommitSummary`."""
         self._given = differences
+        self._change_of = change_of
         self._known: dict[str, Difference] | None = None
         self._predicates = predicates
         self._dictionary = dictionary
@@ -93,14 +124,27 @@ class Changes(Mapping[str, Change]):
         return name in self._predicates and not self._predicates[name].auxiliary
 
     def __getitem__(self, name: str) -> Change:
-        columns, change = self._predicates[name].columns, self.difference(name)
+        change = self.difference(name)
         if change is None or self._predicates[name].is_equivalence:
             raise KeyError(name)
+        return Change.of(name, *self._results(name, change))
+
+    def noted(self, name: str) -> Change | None:
+        """The change of a predicate, whose rows may be found only when they are read."""
+        declared = self._predicates.get(name)
+        may_wait = self._known is None and declared is not None and not declared.has_records
+        if may_wait and (find := self._change_of(name)) is not None:
+            return Change(name, lambda: self._results(name, find()))
+        return self.get(name)
+
+    def _results(self, name: str, change: Difference) -> tuple[Result, Result]:
+        columns, dictionary = self._predicates[name].columns, self._dictionary
         if isinstance(change, DeferredChange):
-            results = [Result(name, columns, rows, self._dictionary, texts) for rows, texts in change.shown()]
+            shown = [Result(name, columns, rows, dictionary, texts) for rows, texts in change.shown()]
         else:
-            results = [Result(name, columns, rows, self._dictionary) for rows in change]
-        return Change(name, *results)
+            shown = [Result(name, columns, rows, dictionary) for rows in change]
+        inserted, erased = shown
+        return inserted, erased
 
     def held_records(self) -> Iterator[Words]:
         """The codes of records in its rows."""
@@ -164,7 +208,8 @@ class Commit:
     def changes(self) -> Changes:
         """The net change of every predicate."""
         if self._changes is None:
-            self._changes = Changes(self._summary.differences, self._program.predicates, self._dictionary)
+            summary, predicates = self._summary, self._program.predicates
+            self._changes = Changes(summary.differences, predicates, self._dictionary, summary.change_of)
             if self._program.has_records:
                 self._dictionary.records.holders.add(self._changes)
         return self._changes
@@ -231,6 +276,9 @@ class RecordedSummary:
 
     def differences(self) -> Mapping[str, Difference]:
         return self._differences
+
+    def change_of(self, name: str) -> None:
+        """They are known."""
 
     def costs(self) -> Mapping[str, int]:
         return self._costs

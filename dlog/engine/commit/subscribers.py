@@ -7,14 +7,14 @@ from __future__ import annotations
 
 import threading
 from collections import deque
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING
 
 from dlog.errors import SubscriberError
 
 if TYPE_CHECKING:
-    from dlog.engine.commit.commits import Change
+    from dlog.engine.commit.commits import Change, Changes
 
 
 class Subscribers:
@@ -39,10 +39,10 @@ class Subscribers:
         self.subscriptions.remove(subscription)
         self.predicates = frozenset(other.predicate for other in self.subscriptions)
 
-    def note(self, changes: Mapping[str, Change]) -> None:
+    def note(self, changes: Changes) -> None:
         """The notifications of a commit.  O(subscriptions)."""
         for subscription in self.subscriptions:
-            if (change := changes.get(subscription.predicate)) is not None:
+            if (change := changes.noted(subscription.predicate)) is not None:
                 self._waiting.append((subscription, change))
 
     def tell(self) -> None:

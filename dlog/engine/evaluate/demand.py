@@ -14,7 +14,7 @@ from dlog.engine.state.store import Store
 from dlog.ir.goals.goals import asked_for
 from dlog.ir.goals.magic import Rewriting, goal_directed
 from dlog.ir.rules import Program
-from dlog.planning.versions import facts_name
+from dlog.planning.versions import COUNTER, facts_name
 from dlog.storage.relation.relation import Relation
 
 
@@ -43,7 +43,8 @@ def _first(store: Store, name: str, derived: Collection[str]) -> str:
 def evaluate_goals(
     program: Program, rewriting: Rewriting, store: Store, evaluation: Evaluation
 ) -> dict[str, Relation]:
-    """Runs a rewriting of a program; the rows of what it computes in full, by name.  `store` does not change.
+    """Runs a rewriting of a program; the rows of what it computes in full, by name, and the counter of
+    numbers.  `store` does not change.
 
     Raises violations of functions or constraints among the goals.
     """
@@ -61,6 +62,8 @@ def evaluate_goals(
             work.clear(name)
     evaluate(replace(new, constraints=()), work, evaluation)
     computed = {name: work.relations[name] for name in rewriting.full}
+    if COUNTER in work.relations:
+        computed[COUNTER] = work.relations[COUNTER]
     checked = [c for c in program.constraints if c.violations in computed]
     check_constraints(replace(program, constraints=tuple(checked)), work)
     return computed

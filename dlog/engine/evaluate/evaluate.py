@@ -16,11 +16,13 @@ import numpy as np
 from dlog.engine.body.bodies import BodyRunner
 from dlog.engine.body.pushed_filters import pushed_filters
 from dlog.engine.body.shared_subjoin_choice import Body, SharedSubjoinChoice
+from dlog.engine.evaluate.choosing import Choosing
 from dlog.engine.evaluate.column_orders import choose_for_program, forget
 from dlog.engine.evaluate.combine import combine_candidates
 from dlog.engine.evaluate.driven import driven, place
 from dlog.engine.evaluate.fixpoint import Surroundings, run_fixpoint
 from dlog.engine.evaluate.growth import Growth
+from dlog.engine.evaluate.numbering import number_rows
 from dlog.engine.evaluate.side_by_side import run_all
 from dlog.engine.head.conflicts import check_constraints, check_function
 from dlog.engine.head.heads import (
@@ -130,9 +132,23 @@ def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluatio
         _CombiningStratum(program, stratum, store, evaluation).run()
     elif classes := program.classes_in(stratum):
         _EquivalenceStratum(program, stratum, store, evaluation, classes).run()
+    elif names := program.remembered_in(stratum):
+        _run_with_memory(program, stratum, store, evaluation, names)
     else:
         _PlainStratum(program, stratum, store, evaluation).run()
     check_functions(program, stratum, store)
+
+
+def _run_with_memory(
+    program: Program, stratum: Stratum, store: Store, evaluation: Evaluation, names: tuple[str, ...]
+) -> None:
+    """Predicates whose rows are chosen, or one that gives numbers: that is never recursive."""
+    numbering = program.predicates[names[0]].numbering
+    if numbering is None:
+        _ChoosingStratum(program, stratum, store, evaluation, names).run()
+    else:
+        number_rows(store, names[0], numbering)
+        evaluation.watch.derived(store.rows(names[0]))
 
 
 def _number(stratum: Stratum, store: Store, evaluation: Evaluation) -> None:
@@ -188,13 +204,16 @@ class _PlainStratum:
         if self.driven(recursive):
             return
         self.growing = {name: self.growth(name, recursive) for name in names}
-        added = {name: self.store.relations[name].rows() for name in names}
-        while any(len(rows) for rows in added.values()) and not self.limited():
-            self.set_deltas(added)
-            added = self.round(recursive)
+        self.rounds(recursive, {name: self.store.relations[name].rows() for name in names})
         for name in names:
             self.growing[name].finish()
             self.store.relations.pop(delta_name(name), None)
+
+    def rounds(self, recursive: list[_Task], added: dict[str, np.ndarray]) -> None:
+        """Runs recursive rules until nothing is new."""
+        while any(len(rows) for rows in added.values()) and not self.limited():
+            self.set_deltas(added)
+            added = self.round(recursive)
 
     def driven(self, tasks: list[_Task]) -> bool:
         """Evaluates the recursion row by row, if all its rules allow that; returns whether they did."""
@@ -436,6 +455,60 @@ class _EquivalenceStratum(_PlainStratum):
         self.moved[name] = classes.apply_in_place(inserts=change.inserted, erases=change.erased).inserted
         self.watch.derived(len(change.inserted) - len(change.erased))
         return pairs[needed]
+
+
+class _ChoosingStratum(_PlainStratum):
+    """Rules derive candidates, of which some are chosen after each round (`dlog.ir.lower.choice`)."""
+
+    def __init__(
+        self,
+        program: Program,
+        stratum: Stratum,
+        store: Store,
+        evaluation: Evaluation,
+        names: tuple[str, ...],
+    ):
+        rules = tuple(r for r in stratum.rules if r.heads[0].predicate not in names)
+        super().__init__(program, replace(stratum, rules=rules), store, evaluation)
+        choices = ((name, program.predicates[name].choice) for name in names)
+        self.choices = {name: Choosing(store, name, choice) for name, choice in choices if choice is not None}
+
+    def run(self) -> None:
+        for choice in self.choices.values():
+            choice.take(choice.facts)
+        if not self.stratum.recursive:
+            for choice in self.choices.values():
+                choice.take(self.store.relations[choice.choice.candidates].rows())
+                self.opened(choice)
+        super().run()
+
+    def driven(self, tasks: list[_Task]) -> bool:
+        return False
+
+    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+        candidates = {choice.choice.candidates for choice in self.choices.values()}
+        known = name in self.choices or name in candidates
+        return (
+            Growth(self.store.relations[name], True, packed=False) if known else super().growth(name, tasks)
+        )
+
+    def round(self, tasks: list[_Task]) -> dict[str, np.ndarray]:
+        added = super().round(tasks)
+        for name, choice in self.choices.items():
+            if choice.choice.candidates in added:
+                added[name] = choice.take(added[choice.choice.candidates])
+                self.watch.derived(len(added[name]))
+        return added
+
+    def rounds(self, recursive: list[_Task], added: dict[str, np.ndarray]) -> None:
+        super().rounds(recursive, added)
+        nothing = {name: rows[:0] for name, rows in added.items()}
+        super().rounds(recursive, nothing | {name: self.opened(c) for name, c in self.choices.items()})
+
+    def opened(self, choice: Choosing) -> np.ndarray:
+        new = choice.open()
+        self.watch.derived(len(new))
+        return new
 
 
 def combines_by_row(store: Store, stratum: Stratum, variants: Iterable[tuple[Form, ...]]) -> bool:

@@ -5,7 +5,8 @@ strata, and of several errors the one that the first stratum to fail raises.
 
 One lock, the *turn*, is held to change the store or to plan; it is released while joins and
 recursions run, which only read.  So nothing else needs a lock, and long work runs side by
-side.  Strata that may make new strings run alone: the order of arrival is part of the dictionary.
+side.  Strata that may make new strings run alone: the order of arrival is part of the dictionary.  So
+do those that give numbers, which come in the order of strata.
 """
 
 from __future__ import annotations
@@ -105,6 +106,8 @@ def _dependencies(strata: Sequence[Stratum]) -> tuple[list[list[int]], list[int]
 
 def _is_worth(stratum: Stratum, store: Store) -> bool:
     large = sum(map(store.rows, stratum.reads)) >= LARGE
+    if any(store.predicates[name].numbering is not None for name in stratum.predicates):
+        return False
     return large and not any(map(_makes_strings, (*stratum.rules, *stratum.subsumptions)))
 
 

@@ -11,7 +11,7 @@ from dlog.engine.maintain.strategies import REGISTRY
 from dlog.engine.maintain.strategy import CannotFollow, Cycle
 from dlog.engine.state.layers import in_layers
 from dlog.engine.state.store import Store
-from dlog.planning.versions import facts_name, stale_name
+from dlog.planning.versions import facts_name, is_memory, stale_name
 from dlog.storage.relation.relation import Relation
 
 
@@ -55,7 +55,7 @@ def without_states(maintenance: Maintenance, relations: dict[str, Relation]) -> 
     """
     names = maintenance.program.predicates
     kept = {name for p in names for name in (p, facts_name(p), stale_name(p))}
-    return in_layers({name: relation for name, relation in relations.items() if name in kept})
+    return in_layers({n: relation for n, relation in relations.items() if n in kept or is_memory(n)})
 
 
 def expected_memory(maintenance: Maintenance, store: Store) -> float:

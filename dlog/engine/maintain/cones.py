@@ -52,7 +52,7 @@ class Cones:
 
 def _is_auxiliary(program: Program, stratum: Stratum) -> bool:
     predicates = [program.predicates[name] for name in stratum.predicates]
-    return all(predicate.auxiliary and predicate.equivalence is None for predicate in predicates)
+    return all(p.auxiliary and p.equivalence is None and not p.has_memory for p in predicates)
 
 
 def cone_reads(program: Program, stratum: Stratum) -> frozenset[str]:

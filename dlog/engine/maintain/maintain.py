@@ -26,7 +26,7 @@ from dlog.engine.maintain.explain_offers import explain_offers
 from dlog.engine.maintain.measured import Measured
 from dlog.engine.maintain.modes import NO_MODES, Modes, explain_mode
 from dlog.engine.maintain.offers import Question, all_offers, choose
-from dlog.engine.maintain.program_changes import identity
+from dlog.engine.maintain.program_changes import identity, needed_for_memory
 from dlog.engine.maintain.strategies import FROM_SCRATCH, requested
 from dlog.engine.maintain.strategy import CannotFollow, Cycle, Strategy, recompute
 from dlog.engine.state.store import Store
@@ -71,6 +71,7 @@ class Maintenance:
     shared_readers: frozenset[int] = frozenset()  # strata that read them
     prepared: set[int] = field(default_factory=set)  # strata whose plans have their column orders
     stored: tuple[str, ...] = ()  # stored primitives
+    remembered: frozenset[str] = frozenset()  # what predicates with memory depend on
     modes: Modes = NO_MODES
     subscribed: frozenset[str] = frozenset()  # predicates that have subscribers
     transactions: int = 0  # so far, counted if there are modes
@@ -108,6 +109,7 @@ class Maintenance:
             shared=shared,
             shared_readers=shared_readers,
             stored=stored,
+            remembered=needed_for_memory(program),
             modes=Modes.of(program, found, cones),
         )
 

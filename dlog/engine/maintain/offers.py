@@ -29,6 +29,7 @@ PER_BYTE = 1e-8  # so that memory decides only where times are about equal
 RECURSIVE = "it is recursive"
 SUBSUMES = "rows that were removed come back when the rows that subsume them go"
 EQUIVALENCE = "it is an equivalence relation"
+MEMORY = "its rows depend on those that it had"
 SEQUENCE = "it is a sequence"
 NOT_STORED = "the relation of its head is not stored"
 # A transaction of one row, by the path that it takes (`benchmarks/strategies.py`: the short path took 10 to
@@ -98,6 +99,11 @@ class Question:
     def classes(self) -> dict[str, str]:
         """The predicates with classes in the stratum, with their equivalence relations."""
         return self.program.classes_in(self.stratum)
+
+    @cached_property
+    def remembered(self) -> tuple[str, ...]:
+        """The predicates of the stratum whose rows depend on those that they had."""
+        return self.program.remembered_in(self.stratum)
 
     @cached_property
     def has_calls(self) -> bool:
@@ -215,7 +221,7 @@ def _candidates(question: Question) -> Iterator[Entry]:
 
 
 def _entries(question: Question) -> list[Entry]:
-    """All strategies; those for classes, sequences, functors and subsumption only where there is one."""
+    """All strategies; those for special predicates and for functors only where there is one."""
     return [entry for entry in REGISTRY if _is_concerned(entry, question)]
 
 
@@ -228,6 +234,8 @@ def _is_concerned(entry: Entry, question: Question) -> bool:
         return question.stratum.sequence is not None
     if entry.subsumptions:
         return bool(question.stratum.subsumptions)
+    if entry.memory:
+        return bool(question.remembered)
     return question.has_calls or not entry.calls
 
 
@@ -239,6 +247,8 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return NOT_STORED
     if question.classes and not entry.classes:
         return EQUIVALENCE
+    if question.remembered and not entry.memory:
+        return MEMORY
     if question.stratum.sequence is not None and not entry.sequences:
         return SEQUENCE
     subsumes = bool(question.stratum.subsumptions) and not entry.subsumptions

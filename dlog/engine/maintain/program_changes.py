@@ -51,6 +51,15 @@ def identity(stratum: Stratum) -> object:
     return stratum.predicates, rules, tuple(sorted(stratum.combine.items()))
 
 
+def needed_for_memory(program: Program) -> frozenset[str]:
+    """The predicates that predicates with memory depend on, and they themselves.  O(program)."""
+    found = set(program.remembered)
+    for stratum in reversed(program.strata if found else ()):
+        if not found.isdisjoint(stratum.predicates):
+            found |= stratum.reads
+    return frozenset(found)
+
+
 def check_tables(tables: Mapping[str, ast.Directive], cycle: Cycle) -> None:
     """Raises when a cycle changes a predicate that is declared never to change.  O(tables)."""
     for name, directive in tables.items():

@@ -34,6 +34,7 @@ class Entry:
     changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
     classes: bool = False  # whether it maintains the classes of equivalence relations
     subsumptions: bool = False  # whether it maintains predicates with a subsumption
+    memory: bool = False  # whether it maintains predicates whose rows depend on those that they had
     calls: bool = False  # whether it calls functors
     sequences: bool = False  # whether it maintains sequences
     last_resort: bool = False  # asked only when all others refuse: it is never cheaper
@@ -56,6 +57,8 @@ REGISTRY = (
     Entry("classes", "classes", selectable=False, classes=True),
     Entry("subsumptions", "subsumptions", selectable=False, subsumptions=True),
     Entry("numbering", "numbering", selectable=False, sequences=True),
+    Entry("choices", "choices", selectable=False, memory=True),
+    Entry("autonumbers", "autonumbers", selectable=False, memory=True),
     Entry(
         FROM_SCRATCH,
         "scratch",
@@ -64,6 +67,7 @@ REGISTRY = (
         classes=True,
         subsumptions=True,
         sequences=True,
+        memory=True,
     ),
     Entry("multilevel", "multilevel"),
     Entry("join_graph", "join_graph", by_rule=True, on_request=True, changes_only=True),

@@ -21,7 +21,7 @@ from dlog.engine.state.side_state import SideState
 from dlog.engine.state.store import Store
 from dlog.ir.rules import Program, Stratum
 from dlog.planning.arrange import AtomUse
-from dlog.planning.versions import erased_name, facts_name, inserted_name, old_name
+from dlog.planning.versions import erased_name, facts_name, given_name, inserted_name, old_name
 from dlog.storage.diff.delta import difference
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.deferred import may_differ
@@ -264,8 +264,11 @@ def net_difference(old: Relation, new: Relation) -> Change:
 
 
 def start_from_facts(cycle: Cycle, stratum: Stratum) -> None:
-    """Put fresh handles on the base facts in place of a stratum's predicates, to evaluate it from scratch."""
+    """Put fresh handles on the base facts in place of a stratum's predicates, to evaluate it from scratch.
+    What has memory is given its rows."""
     relations = cycle.store.relations
+    for name in cycle.program.remembered_in(stratum):
+        relations[given_name(name)] = relations[name]
     for name in stratum.predicates:
         relations[name] = relations[facts_name(name)].snapshot()
 

@@ -11,6 +11,7 @@ from dlog.engine.commit.printed_facts import fact_text, literal_text
 from dlog.engine.why.alternatives import place
 from dlog.engine.why.tree import Assignment, Condition, Derivation, Premise
 from dlog.ir.lower.aggregates import is_domain
+from dlog.ir.lower.choice import CANDIDATES
 from dlog.ir.primitives import show
 from dlog.ir.rules import (
     Atom,
@@ -62,6 +63,8 @@ class _Printer:
         if id(item) in self.shown:
             return f"{text}   shown above", []
         self.shown.add(id(item))
+        if item.by == "number":
+            return f"{text}   by autoinc()", list(item.parts)
         if item.by == "equivalence":
             return f"{text}   by equivalence", list(item.parts)
         assert item.rule is not None
@@ -104,6 +107,13 @@ class _Printer:
 
     def auxiliary(self, name: str, args: list[str]) -> str:
         """An inline aggregate by its text; the values that it is evaluated for."""
+        predicate = self.program.predicates[name]
+        if predicate.numbering is not None:
+            count = predicate.numbering.count
+            return f"number {', '.join(args[-count:])} for ({', '.join(args[:-count])})"
+        relation = self.program.predicates.get(name.removesuffix(CANDIDATES))
+        if relation is not None and relation.choice is not None:
+            return f"candidate {relation.name}({', '.join(args)})"
         rules = self.program.rules_of(name)
         if is_domain(name) or not rules or not rules[0].aggregates:
             return f"values ({', '.join(args)})"

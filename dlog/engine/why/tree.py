@@ -43,8 +43,9 @@ class Assignment:
 
 @dataclass(eq=False)
 class Derivation:
-    """A fact and why it holds: `by` is "fact", "rule", "aggregate" or "equivalence".
+    """A fact and why it holds: `by` is "fact", "rule", "aggregate", "equivalence" or "number".
 
+    By number: its only part is the assignment that has the number.
     By equivalence: `parts` are pairs that connect its two members.  By a rule: `forms` are the body's,
     `parts` the premise for each of them, under `binding`.  By an aggregate: the first `assignments` of
     `total`.  `replaced`: a value of a recursive min or max that held for a while, and has been replaced by a
@@ -123,6 +124,11 @@ class _Tree:
             node.parts = [self.node((name, pair)) for pair in pairs]
             return
         if name not in self.strata or is_base(self.bodies.store, name, row):
+            return
+        if node.predicate.numbering is not None:
+            node.by = "number"
+            row = row[: -node.predicate.numbering.count]
+            node.parts = [self.node((node.predicate.numbering.assignments, row))]
             return
         if self.strata[name].sequence is not None:
             node.by, node.rule = "sequence", self.strata[name].sequence

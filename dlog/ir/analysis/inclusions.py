@@ -20,7 +20,9 @@ def inclusions(program: Program) -> frozenset[tuple[str, str]]:
     for stratum in program.strata:
         for rule in stratum.rules:
             for head in rule.heads:
-                if program.predicates[head.predicate].equivalence is not None or rule.numbers:
+                predicate = program.predicates[head.predicate]
+                special = predicate.equivalence is not None or predicate.numbering is not None
+                if special or rule.numbers:
                     continue  # its rule says only where its rows come from
                 around = {
                     form.predicate

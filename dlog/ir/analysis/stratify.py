@@ -24,12 +24,13 @@ from dlog.ir.rules import Atom, Predicate, Rule, Stratum
 from dlog.language.source import Span
 
 SUBSUMPTION = "subsumption"
+AUTOINC = "autoinc()"
 NUMBERING = "numbers"
 
 
 @dataclass(frozen=True)
 class Edge:
-    """`head` needs `body`; `kind` is "" for a positive use, else "not", SUBSUMPTION, NUMBERING or an
+    """`head` needs `body`; `kind` is "" for a positive use, else "not", SUBSUMPTION, AUTOINC, NUMBERING or an
     aggregate."""
 
     head: str
@@ -42,7 +43,7 @@ def stratify(
     predicates: dict[str, Predicate], rules: list[Rule], diagnostics: Diagnostics
 ) -> tuple[Stratum, ...]:
     """Strata in an order in which each depends only on itself and those before it.  O(predicates + uses)."""
-    edges = [edge for rule in rules for edge in _edges(rule)]
+    edges = [edge for rule in rules for edge in _edges(rule, predicates)]
     inside: dict[str, list[Edge]] = defaultdict(list)
     by_head: dict[str, list[Rule]] = defaultdict(list)
     for rule in rules:
@@ -81,10 +82,35 @@ def _stratum(
         _report_combined(combine, predicates[names[0]], diagnostics)
     elif subsumptions and (names := [n for n in component if predicates[n].equivalence is not None]):
         _report_subsumed(subsumptions[0], predicates[names[0]], diagnostics)
+    elif names := [n for n in component if predicates[n].choice is not None]:
+        _check_choice(names[0], component, predicates, combine, subsumptions, diagnostics)
     else:
         for rule in restricted:
             check_monotone(rule, combine, diagnostics)
     return Stratum(component, tuple(restricted), bool(edges), combine, subsumptions)
+
+
+def _check_choice(
+    name: str,
+    component: tuple[str, ...],
+    predicates: dict[str, Predicate],
+    combine: dict[str, str],
+    subsumptions: tuple[Rule, ...],
+    diagnostics: Diagnostics,
+) -> None:
+    """Reports a choice that depends on rows which may go again, and they on it."""
+    other = ""
+    if combine:
+        other, op = next(iter(combine.items()))
+        other = f"the {op} of {other}"
+    elif subsumptions:
+        other = f"{subsumptions[0].heads[0].predicate}, which has a subsumption,"
+    elif relations := [r for n in component if (r := predicates[n].equivalence) is not None]:
+        other = f"the equivalence relation {relations[0]}"
+    if other:
+        message = f"{name}, which has a choice domain, and {other} depend on each other"
+        help = "what is chosen stays, so choose from predicates that do not depend on the choice"
+        diagnostics.error(message, predicates[name].span, help)
 
 
 def _report_both(subsumption: Rule, combine: dict[str, str], diagnostics: Diagnostics) -> None:
@@ -112,14 +138,14 @@ def _report_subsumed(subsumption: Rule, classes: Predicate, diagnostics: Diagnos
     diagnostics.error(message, subsumption.span, help)
 
 
-def _edges(rule: Rule) -> Iterator[Edge]:
+def _edges(rule: Rule, predicates: dict[str, Predicate]) -> Iterator[Edge]:
     if rule.removes:
         (head,) = rule.heads
         others = [atom for atom, _ in rule.body.atoms() if atom.predicate != head.predicate]
         yield from (Edge(head.predicate, a.predicate, SUBSUMPTION, a.span or rule.span) for a in others)
         return
     for head in rule.heads:
-        kind = _kind(rule, head)
+        kind = _kind(rule, head) if predicates[head.predicate].numbering is None else AUTOINC
         for atom, negated in rule.body.atoms():
             yield Edge(head.predicate, atom.predicate, "not" if negated else kind, atom.span or rule.span)
 
@@ -197,6 +223,8 @@ def _report_cycle(
     function = AGGREGATES.get(edge.kind)
     if function is not None and function.is_recursive and not predicates[path[0].head].is_functional:
         help += f"; a recursive {edge.kind} is the value of a function, as in {path[0].head}[...] = x"
+    if edge.kind == AUTOINC:
+        help += "; a number is given when all assignments of a rule are known"
     what = "negation" if edge.kind == "not" else edge.kind
     diagnostics.error(f"{path[0].head} depends on its own {what}", edge.span, help)
 

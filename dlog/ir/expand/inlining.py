@@ -20,6 +20,7 @@ from typing import Any
 
 from dlog.errors import Diagnostics
 from dlog.language import ast
+from dlog.language.vocabulary import AUTOINC
 from dlog.values import BOOL, BUILTIN_TYPES, INT, STRING, UNSIGNED
 
 _FACTS = (ast.Facts, ast.DeltaStatement)
@@ -88,7 +89,7 @@ def _clauses(program: ast.Program, declared: dict[str, ast.Declaration]) -> dict
                 if isinstance(head, ast.Comparison) and isinstance(head.left, ast.Call):
                     stored.add(head.left.name)  # it has a subsumption, which lowering refuses
                 if isinstance(head, ast.Call) and head.name in declared:
-                    if statement.aggregations or _has_aggregates(statement):
+                    if statement.aggregations or _has_aggregates(statement) or _gives_numbers(statement):
                         stored.add(head.name)
                     found.setdefault(head.name, []).append(Clause(head.args, statement.body))
         elif isinstance(statement, ast.Facts):
@@ -107,6 +108,11 @@ def _named_types(program: ast.Program) -> set[str]:
     while more := {d.name for d in declarations if {b.name for b in d.bases} & found} - found:
         found |= more
     return found
+
+
+def _gives_numbers(rule: ast.Node) -> bool:
+    """A rule that does is stored: an assignment has one number, wherever it is read."""
+    return any(isinstance(node, ast.Call) and node.name == AUTOINC for node in rule.walk())
 
 
 def _has_aggregates(rule: ast.Rule) -> bool:
@@ -219,7 +225,7 @@ def _expanded(statement: ast.Node, done: dict[str, list[Clause]]) -> ast.Node:
     if isinstance(statement, ast.Constraint):
         left, right = expander.formula(statement.left), expander.formula(statement.right)
         return replace(statement, left=left, right=right)
-    expander.counts = bool(statement.aggregations)
+    expander.counts = bool(statement.aggregations) or _gives_numbers(statement)
     body = None if statement.body is None else expander.formula(statement.body)
     return replace(statement, heads=tuple(map(expander.head, statement.heads)), body=body)
 

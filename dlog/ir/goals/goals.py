@@ -44,6 +44,9 @@ def switches(program: Program) -> Switches:
     found.never |= {name for name, p in program.predicates.items() if "no_magic" in p.qualifiers}
     for name, classes in program.equivalences.items():  # a class may need any pair
         found.never |= {name, classes}
+    for stratum in program.strata:  # what is chosen depends on all candidates, and on their order
+        if program.remembered_in(stratum):
+            found.never |= {*stratum.predicates}
     found.never |= program.sequences  # a number depends on all rows of its group
     found.eager -= found.never
     return found

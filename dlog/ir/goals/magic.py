@@ -55,8 +55,10 @@ def goal_directed(
     O(rules^2) in the worst case, and usually a few passes over them.
     """
     based = frozenset(base_predicates(program) if based is None else based)
-    if program.subsumptions:
-        why = "subsumption compares all rows of a predicate"
+    why = "subsumption compares all rows of a predicate" if program.subsumptions else ""
+    if any(predicate.numbering is not None for predicate in program.predicates.values()):
+        why = "autoinc() numbers rule after rule"
+    if why:
         return Rewriting(program, {}, {name: why for s in program.strata for name in s.predicates}, ())
     goals = asked_for(program, based) if goals is None else goals
     maker = _Maker(program, based, dict(goals))

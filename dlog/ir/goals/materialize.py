@@ -59,6 +59,8 @@ def _reasons(
     limited = [kind for kind in ("limitsize", "table") if name in program.directed(kind)]
     if name not in program.stratum_of:
         yield "it has no rules", without
+    elif program.predicates[name].choice is not None:
+        yield "which rows are chosen depends on those that were", without
     elif limited:
         yield f"it has a .{limited[0]}", without
     elif conflict is not None and program.predicates[name].is_functional:
@@ -141,7 +143,8 @@ def query_strata(program: Program) -> frozenset[int]:
     for number in reversed(range(len(program.strata))):
         names = program.strata[number].predicates
         above = {n for name in names for n in readers.get(name, ())}
-        is_auxiliary = all(program.predicates[name].auxiliary for name in names)
+        parts = [program.predicates[name] for name in names]
+        is_auxiliary = all(p.auxiliary and not p.has_memory for p in parts)
         if queries.issuperset(names) or (is_auxiliary and above and above <= found):
             found.add(number)
     return frozenset(found)

@@ -160,11 +160,11 @@ def is_domain(predicate: str) -> bool:
 class RuleMaker:
     """Adds the rules of one statement to a program, those of its inline aggregates first."""
 
-    def __init__(self, scope: Scope, dependencies: Dependencies):
+    def __init__(self, scope: Scope, dependencies: Dependencies, heads: tuple[str, ...] = ()):
         self.scope = scope
         self.lowered: Lowered = scope.lowered
         self.dependencies = dependencies
-        self.heads: tuple[str, ...] = ()  # the statement's own
+        self.heads = heads  # the statement's own
 
     def add(
         self,

@@ -153,18 +153,18 @@ def _providers(
 
 def _shared(forms: list[RawForm], around: frozenset[str]) -> dict[int, frozenset[str]]:
     """For each form its variables that are used around it.  O(size)."""
-    names = {id(form): frozenset(_names(form)) for form in forms}
+    names = {id(form): frozenset(visible_names(form)) for form in forms}
     uses = Counter(name for own in names.values() for name in own)
     return {i: frozenset(n for n in own if n in around or uses[n] > 1) for i, own in names.items()}
 
 
-def _names(form: RawForm) -> set[str]:
+def visible_names(form: RawForm) -> set[str]:
     """The variables of a form; for an aggregate those visible to its surroundings."""
     if isinstance(form, AggregateForm):
         return {form.result.name, *(v.name for v in (*form.groups, *form.witnesses))}
     if isinstance(form, Atom | Primitive):
         return {a.name for a in form.args if isinstance(a, Var)}
-    return set().union(*(_names(inner) for conj in children(form) for inner in raw(conj)))
+    return set().union(*(visible_names(inner) for conj in children(form) for inner in raw(conj)))
 
 
 def _binds(form: RawForm, bound: Set[str], shared: frozenset[str]) -> set[str]:
@@ -182,7 +182,7 @@ def _binds(form: RawForm, bound: Set[str], shared: frozenset[str]) -> set[str]:
         aggregate = form.branches[0].forms[0]  # or its value over nothing
         assert isinstance(aggregate, Atom)
         groups = {a.name for a in aggregate.keys if isinstance(a, Var)}
-        return _names(aggregate) if groups <= bound else set()
+        return visible_names(aggregate) if groups <= bound else set()
     if isinstance(form, Disjunction) and form.branches:
         given = set.intersection(*(ground(raw(branch), bound, shared) for branch in form.branches))
         return given if shared <= given | bound else set()
@@ -206,7 +206,7 @@ def _offers(form: RawForm) -> set[str]:
         groups = set() if form.over_nothing is not None else {g.name for g in form.groups}
         return {form.result.name, *groups, *(w.name for w in form.witnesses)}
     if isinstance(form, Atom):
-        return _names(form)
+        return visible_names(form)
     if isinstance(form, Primitive):
         return {a.name for a in possible_outputs(form) if isinstance(a, Var)}
     if isinstance(form, Disjunction) and form.branches:

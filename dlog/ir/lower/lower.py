@@ -19,17 +19,20 @@ from dlog.ir.lower.aggregates import (
     check_aggregates,
     check_head_terms,
 )
+from dlog.ir.lower.choice import choice_rules, declare_choices, derived_name
 from dlog.ir.lower.cofactors import with_entries
 from dlog.ir.lower.declared_types import with_declared_types
-from dlog.ir.lower.dependencies import Dependencies
+from dlog.ir.lower.dependencies import Dependencies, head_name
 from dlog.ir.lower.equivalence import class_rules, declare_classes
 from dlog.ir.lower.fact_spans import fact_span
 from dlog.ir.lower.functors import Functors
+from dlog.ir.lower.given import mark_given
 from dlog.ir.lower.grounding import RawForm, ground
 from dlog.ir.lower.lonely import ungrounded_in_negations
 from dlog.ir.lower.lowered import Lowered
 from dlog.ir.lower.named_types import NamedTypes
 from dlog.ir.lower.names import Shape, collect_names
+from dlog.ir.lower.numbers import with_numbers
 from dlog.ir.lower.scope import Scope, free_variables, variables
 from dlog.ir.lower.sequences import check_alone, sequence_rules
 from dlog.ir.lower.subsumptions import is_subsumption, removing_rule
@@ -52,10 +55,13 @@ def lower(program: ast.Program, diagnostics: Diagnostics) -> Lowered:
     functors = Functors(program.statements, types, diagnostics)
     lowered = Lowered(names, types, functors, has_times=_declares_times(program))
     lowered.rules += class_rules(names)
+    declare_choices(names)
+    lowered.rules += choice_rules(names, len(lowered.rules))
     dependencies = Dependencies(program)
     for statement in program.statements:
         if statement not in wrong:
             _lower_statement(statement, lowered, dependencies)
+    mark_given(lowered)
     return lowered
 
 
@@ -137,7 +143,9 @@ def _lower_plain_rule(node: ast.Rule, lowered: Lowered, dependencies: Dependenci
         check_aggregates(scope, aggregates, heads)
     if scope.failed:
         return
-    maker = RuleMaker(scope, dependencies)
+    maker = RuleMaker(scope, dependencies, tuple(map(head_name, node.heads)))
+    if scope.numbers:
+        forms = with_numbers(maker, scope, node, forms, tuple(scope.numbers))
     for part, used in by_group(heads, aggregates, computed):
         items: tuple[Atom | Aggregate, ...] = (*used, part[0])
         own = (form for item in items for form in computed.get(item, ()))
@@ -186,7 +194,9 @@ def _head(scope: Scope, node: ast.Node, forms: list[RawForm]) -> Atom | None:
             scope.error("_ cannot be used in a head", arg.span, "every argument of a head needs a value")
         elif not scope.failed:
             operands.append(scope.term(arg, forms))
-    return None if scope.failed else Atom(atom.name, tuple(operands), len(atom.args), node.span)
+    if scope.failed:
+        return None
+    return Atom(derived_name(scope.names, atom.name), tuple(operands), len(atom.args), node.span)
 
 
 def _split(node: ast.Node | None) -> tuple[ast.Node | None, tuple[ast.Node, ...]]:

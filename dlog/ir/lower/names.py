@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 from dlog.errors import Diagnostics, did_you_mean, place
 from dlog.ir import primitives
+from dlog.ir.rules import Choice, Numbering
 from dlog.language import ast
 from dlog.language.build import ANONYMOUS
 from dlog.language.foreign import condition_help
@@ -31,6 +32,10 @@ class Shape:
     auxiliary: bool = False  # created by lowering
     input: bool = False  # filled from a file or a stream
     equivalence: str | None = None  # the equivalence relation whose classes it holds: see `equivalence`
+    choice: Choice | None = None  # how its rows are chosen: see `choice`
+    candidates_of: str | None = None  # the relation whose rows are chosen from its rows
+    numbering: Numbering | None = None  # how it gives numbers: see `numbers`
+    given_to: str | None = None  # the predicate whose memory it is: see `given`
 
     @property
     def is_equivalence(self) -> bool:
@@ -39,7 +44,8 @@ class Shape:
     @property
     def of_aggregate(self) -> bool:
         """Whether lowering created it for an aggregate."""
-        return self.auxiliary and self.equivalence is None
+        known = self.equivalence is not None or self.candidates_of is not None or self.given_to is not None
+        return self.auxiliary and not known
 
     @property
     def parameters(self) -> tuple[ast.Parameter, ...]:
@@ -53,6 +59,7 @@ class Shape:
         """The name of an argument in messages."""
         if self.equivalence is not None:
             return f"an argument of {self.equivalence}"
+        name = self.candidates_of or name
         if self.parameters:
             return f"argument {self.parameters[index].name} of {name}"
         is_value = self.functional and index == self.arity - 1
@@ -239,8 +246,12 @@ def _merged(first: ast.Declaration, second: ast.Declaration) -> ast.Declaration 
     value = _merged_parameter(first.value, second.value) if first.value and second.value else None
     if any(k is None for k in keys) or (first.value is not None and value is None):
         return None
+    if first.choices and second.choices and first.choices != second.choices:
+        return None
     qualifiers = tuple(dict.fromkeys((*first.qualifiers, *second.qualifiers)))
-    return replace(first, keys=tuple(k for k in keys if k), value=value, qualifiers=qualifiers)
+    choices = first.choices or second.choices
+    found = tuple(k for k in keys if k)
+    return replace(first, keys=found, value=value, qualifiers=qualifiers, choices=choices)
 
 
 def _are_both_full(first: ast.Declaration, second: ast.Declaration) -> bool:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 
 from dlog.aggregates import AGGREGATES, COFACTOR, aggregate_named
-from dlog.errors import UnsupportedError, did_you_mean
+from dlog.errors import did_you_mean
 from dlog.ir import primitives
 from dlog.ir.functors import is_call, primitive_name
 from dlog.ir.lower.equivalence import is_equivalence, same_class
@@ -21,6 +21,7 @@ from dlog.ir.rules import Atom, Conj, Const, Disjunction, Negation, Operand, Pri
 from dlog.language import ast
 from dlog.language.foreign import function_help
 from dlog.language.source import Span
+from dlog.language.vocabulary import AUTOINC
 
 
 class Scope:
@@ -36,6 +37,8 @@ class Scope:
         self.fresh_count = 0
         self.computed: set[str] = set()  # the fresh variables for values of terms; those of `_` are not
         self.negated = False  # whether what is being flattened is under an odd number of `!`
+        self.numbers: list[Var] = []  # the values of `autoinc()`
+        self.inside = ""  # the innermost part of a formula of which assignments are not those of the rule
         self.surroundings = Surroundings(root, self.is_test)
 
     def fresh(self, span: Span | None) -> Var:
@@ -88,7 +91,8 @@ class Scope:
                 self.not_a_condition(node)
 
     def disjunction(self, node: ast.Disjunction, forms: list[RawForm]) -> None:
-        branches = [branch for item in node.items if not _is_false(branch := self.conjunct(item))]
+        items = [self.part(item, "a disjunction") for item in node.items]
+        branches = [branch for branch in items if not _is_false(branch)]
         if len(branches) == 1:
             forms += branches[0]
         else:
@@ -96,7 +100,7 @@ class Scope:
 
     def negation(self, node: ast.Negation, forms: list[RawForm]) -> None:
         self.negated = not self.negated
-        inner = self.conjunct(node.body)
+        inner = self.part(node.body, "a negation")
         self.negated = not self.negated
         self.negate(inner, node.span, forms)
 
@@ -111,6 +115,13 @@ class Scope:
             forms += double
         elif not _is_false(inner):
             forms.append(Negation(_conj(inner), span))
+
+    def part(self, node: ast.Node, inside: str) -> list[RawForm]:
+        """The forms of a part that has assignments of its own."""
+        before, self.inside = self.inside, inside
+        inner = self.conjunct(node)
+        self.inside = before
+        return inner
 
     def conjunct(self, node: ast.Node) -> list[RawForm]:
         inner: list[RawForm] = []
@@ -239,6 +250,8 @@ class Scope:
         return output
 
     def functor(self, node: ast.Call, forms: list[RawForm], target: Operand | None) -> Operand:
+        if node.name == AUTOINC and node.name not in self.names.shapes:
+            return self.number(node, forms, target)
         if node.name not in primitives.FUNCTORS or node.name in primitives.RELATIONS:
             self.unknown_functor(node)
             return _nothing(node)
@@ -282,9 +295,7 @@ class Scope:
     def unknown_functor(self, node: ast.Call) -> None:
         self.failed = True
         shape = self.names.shapes.get(node.name)
-        if node.name == "autoinc":
-            self.diagnostics.add(UnsupportedError("not supported yet: autoinc", span=node.span))
-        elif shape is not None and shape.functional:
+        if shape is not None and shape.functional:
             self.error(
                 f"{node.name} is a function", node.span, f"write its keys in brackets: {node.name}[...]"
             )
@@ -304,6 +315,26 @@ class Scope:
             functors = primitives.FUNCTORS - primitives.RELATIONS
             meant = function_help(node.name) or did_you_mean(node.name, functors)
             self.error(f"unknown function {node.name}", node.span, meant)
+
+    def number(self, node: ast.Call, forms: list[RawForm], target: Operand | None) -> Operand:
+        """`autoinc()`: a number for each assignment of the rule's body."""
+        text = node.span.text()
+        rule = self.root if isinstance(self.root, ast.Rule) else None
+        if node.args:
+            self.error(f"{AUTOINC} takes no argument", node.span, f"write {AUTOINC}()")
+        elif rule is None:
+            kind = "a query" if isinstance(self.root, ast.Query) else "a constraint"
+            help = f"only rules give numbers, and keep them; store them first, as in id(x, {text}) :- p(x)."
+            self.error(f"{text} cannot be used in {kind}", node.span, help)
+        elif self.inside:
+            help = "each assignment of the whole body gets a number: use it in the head"
+            self.error(f"{text} cannot be used inside {self.inside}", node.span, help)
+        elif rule.aggregations:
+            help = "store the result, and number its rows in a second rule"
+            self.error(f"{text} cannot be used in a rule that aggregates", node.span, help)
+        value = self.value(node.span)
+        self.numbers.append(value)
+        return self.equate(value, target, forms)
 
     def cast(self, node: ast.Cast, forms: list[RawForm], target: Operand | None) -> Operand:
         """`as(e, T)` asserts the type of a value; between int and unsigned it keeps the bits."""
@@ -330,10 +361,11 @@ class Scope:
 
     def aggregate(self, node: ast.InlineAggregate, forms: list[RawForm], target: Operand | None) -> Operand:
         """`surroundings` says which of its variables are groups or witnesses; the others are its own."""
-        negated, self.negated = self.negated, False
+        negated, self.negated, before = self.negated, False, self.inside
+        self.inside = "an aggregate"
         inner = self.conjunct(node.body)
         argument = self.term(node.target, inner) if node.target is not None else None
-        self.negated = negated
+        self.negated, self.inside = negated, before
         shared = self.surroundings.of(node)
         places = {n.name: n.span for n in reversed(list(node.walk())) if isinstance(n, ast.Variable)}
         name: str | None = node.op

@@ -14,6 +14,7 @@ from dlog.errors import Diagnostics
 from dlog.ir.expand.inlining import fresh, variables
 from dlog.ir.lower.names import Names
 from dlog.language import ast
+from dlog.language.vocabulary import AUTOINC
 
 _FORM = "write p(x, a) <= p(x, b) :- b < a."
 
@@ -95,7 +96,13 @@ def _mistakes(
         if isinstance(part, ast.Call | ast.Application) and part.name == less.name:
             message = f"the body of a subsumption of {less.name} reads {less.name}"
             yield message, part, "compare only the two rows of the head, by what other predicates say of them"
+    for part in node.walk():
+        if isinstance(part, ast.Call) and part.name == AUTOINC:
+            yield "a subsumption gives no numbers", part, "number the rows that are left in a second rule"
     shape = names.shapes.get(less.name)
+    if shape is not None and shape.choice is not None:
+        help = "leave one of them out; a second predicate can have the other"
+        yield f"{less.name} has a choice domain and a subsumption", node.heads[0], help
     if shape is not None and shape.declaration and "inline" in shape.declaration.qualifiers:
         help = "remove inline from its declaration"
         yield f"{less.name} is inline, but its subsumption needs its rows stored", node.heads[0], help

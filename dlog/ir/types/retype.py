@@ -28,7 +28,8 @@ def typed_rule(checker: TypeChecker, rule: Rule) -> Rule:
     types = {name: checker.type_of(node) for name, node in checker.variables[rule.id].items()}
     scale_decimals(rule, types, checker.column_type, checker.lowered.functors.known)
     for head in rule.heads:
-        if checker.shapes[head.predicate].auxiliary:
+        shape = checker.shapes[head.predicate]
+        if shape.auxiliary and shape.declaration is None:
             for index, operand in enumerate(head.args):
                 if type := auxiliary_column(rule, types, operand):
                     checker.declared[head.predicate, index] = type

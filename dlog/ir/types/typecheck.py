@@ -322,6 +322,9 @@ class TypeChecker:
             frozenset(declaration.qualifiers) if declaration else frozenset(),
             shape.span,
             shape.equivalence,
+            shape.choice,
+            shape.numbering,
+            shape.given_to,
         )
 
     def check_inputs(self) -> None:

@@ -137,6 +137,10 @@ def _not_shared(shape: Shape, stratum: Stratum) -> str:
         return "which rows .limitsize leaves depends on the order in which they are derived"
     if stratum.subsumptions:
         return "its subsumption compares all rows"
+    for name in shape.program.remembered_in(stratum):
+        if shape.program.predicates[name].numbering is not None:
+            return "autoinc() counts in one process"
+        return "which rows are chosen depends on all candidates"
     if stratum.sequence is not None:
         return "a number depends on all rows of its group"
     if shape.program.classes_in(stratum):

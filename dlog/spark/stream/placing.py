@@ -80,6 +80,11 @@ def _refuse_program(program: Program) -> None:
             f"{name} is an equivalence relation, which cannot be sharded: any pair may join two classes",
             help="leave --shards out: one engine",
         )
+    for name in program.remembered:
+        reason = f"{name} has a choice domain, and a choice compares the candidates of all shards"
+        if program.predicates[name].numbering is not None:
+            reason = "autoinc() counts in one engine"
+        raise PlanError(f"this program cannot be sharded: {reason}", help="leave --shards out: one engine")
     for name in sorted(program.sequences):
         raise PlanError(
             f"{name} is a sequence, which cannot be sharded: its numbers depend on all rows of a group",

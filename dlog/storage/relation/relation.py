@@ -306,7 +306,11 @@ class Relation:
 
     def same(self) -> Relation:
         """Another object for the same indices, which must not be closed.  O(1)."""
-        return _of_indices(self.arena, self.arity, self._indices)
+        made = self._made
+        same = _new(Relation)
+        same._made = self._make_indices() if made is None else made
+        same.bare_roots, same.arena, same.arity = (), self.arena, self.arity
+        return same
 
     def __del__(self, _finalizing: Any = sys.is_finalizing) -> None:
         roots = self.bare_roots

@@ -9,8 +9,8 @@ of the new version.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, field, replace
 from struct import Struct
 from typing import ClassVar
 
@@ -21,7 +21,7 @@ from dlog.engine.maintain.join_graph import kernels as k
 from dlog.engine.maintain.join_graph.keep import JoinGraphStrategy
 from dlog.engine.maintain.join_graph.rule_graphs import GraphDeltas
 from dlog.engine.maintain.maintain import Maintenance
-from dlog.engine.maintain.triggers.group_trigger import group_trigger
+from dlog.engine.maintain.triggers.group_trigger import GroupTrigger, group_trigger
 from dlog.engine.maintain.triggers.kernels import NOTHING
 from dlog.engine.maintain.triggers.terminal_head import (
     MOST_ROWS,
@@ -31,8 +31,14 @@ from dlog.engine.maintain.triggers.terminal_head import (
     JoinedHead,
     ReportedHead,
 )
-from dlog.engine.maintain.triggers.trigger import JoinRoom, Output, Room, Rows, Trigger, Use
-from dlog.engine.maintain.triggers.trigger_search import is_read, of_predicate, plain_head, terminal_head
+from dlog.engine.maintain.triggers.trigger import Output, Room, Rows, Trigger, Use
+from dlog.engine.maintain.triggers.trigger_search import (
+    has_one_value,
+    is_read,
+    of_predicate,
+    plain_head,
+    terminal_head,
+)
 from dlog.engine.state.store import Store
 from dlog.errors import DlogError
 from dlog.joingraph.few_rows import FewRows
@@ -52,16 +58,17 @@ class GraphRows:
     """Rows of a predicate in the graph of one rule."""
 
     def __init__(self, body: GraphDeltas, use: Use, few: FewRows, ended: Ended | None):
-        self.use, self.few, self.ended = use, few, ended
+        group = use.group.weighted(few.width - 1) if isinstance(use.group, GroupTrigger) else None
+        self.is_weighted = group is not None and few.may_repeat
+        self.use = replace(use, group=group) if self.is_weighted else use
+        self.few, self.ended = few, ended
         self.state, self.stamp = body.state, body.stamp
         self.n = 0  # rows that the last ones gave
-        self._found = np.zeros(1, np.int64)
-        self.words = self._found.data  # the same as a kernel reads it
+        self.found = np.zeros(1, np.int64)
+        self.words = self.found.data  # the same as a kernel reads it
         self.operations = 0  # for these
 
-    def apply(
-        self, arena: Arena, rows: Rows, relations: Mapping[str, Relation], committed: Relation | None
-    ) -> int:
+    def apply(self, rows: Rows, relations: Mapping[str, Relation], committed: Relation | None) -> int:
         """How many rows of the view come, or go.  REQUIRES: the stamp is known."""
         state, graph = self.state, self.few.graph
         before = graph.visits
@@ -77,69 +84,17 @@ class GraphRows:
         if self.ended is None:
             return None
         out = self.few.out
-        return self.ended.follow(relations, self.n, out.buffer, self._found, out.capacity)
+        return self.ended.follow(relations, self.n, out.buffer, self.found, out.capacity)
 
     def output(self) -> Output:
-        """A row for each assignment.  O(assignments)."""
+        """A row for each assignment, if its group does not take what a row counts.  O(assignments)."""
         n, out = self.n, self.few.out
-        columns, counts = out.rows(n)[:-1], abs(out.rows(n)[-1])
+        repeats = self.few.may_repeat and not self.is_weighted
+        counts = abs(out.rows(n)[-1]) if repeats else NO_WORDS
         if (counts > 1).any():
-            columns = np.repeat(columns, counts, axis=1)
+            columns = np.repeat(out.rows(n)[:-1], counts, axis=1)
             return Output(self.use, columns.reshape(-1), columns.shape[1], columns.shape[1])
         return Output(self.use, out.buffer, out.capacity, n)
-
-
-class OneRow:
-    """Calls of `fire_graph`, prepared for one graph that reads the predicate with one atom."""
-
-    def __init__(self, graph: GraphRows, room: JoinRoom, may_fail: bool):
-        """`may_fail`: the row may still be refused: then the head does not change in the same call."""
-        self.graph, self.few = graph, graph.few
-        self.head = graph.ended if isinstance(graph.ended, JoinedHead) and not may_fail else None
-        self._call = np.zeros(k.CALL, np.int64)
-        self._words, self._row = self._call.data, room.rows
-        self._room = room
-        self._atom, self._words[k.C_ATOM] = self.few.atoms[0]
-        self._words[k.C_MODE] = self.few.mode
-        self._state, self._kernel = self.few.graph.state.data, k.fire_graph
-        self._prepare()
-
-    def _prepare(self) -> None:
-        """The arguments, with the output that the graph has now."""
-        graph, self._out, room = self.few.graph, self.few.out.buffer, self._room
-        self._words[k.C_CAPACITY] = self.few.out.capacity
-        head = (NO_WORDS,) * 4 if self.head is None else (*self.head.given[1:], self.head.rows)
-        own = (graph.arena.A, graph.words, graph.state, self._out)
-        self._given = (room.shape, room.written, self._call, *own, *head)
-
-    def fire(self, arena: Arena, relations: Mapping[str, Relation], rows: Rows) -> int:
-        """See `fire_graph`.  Raises what `FewRows.apply` raises."""
-        few, words, state, head, graph = self.few, self._words, self._state, self.head, self.graph
-        if few.out.buffer is not self._out:
-            self._prepare()
-        # If the last row gave nothing, this one may not need the head: then it is changed in another call.
-        words[k.C_HEAD] = MOST_ROWS if head is not None and graph.n and head.bring_roots(relations) else 0
-        state[S_APPLIED], visits = 0, state[S_VISITS]
-        try:
-            with arena.lock:
-                arena.hand_over()
-                found = self._kernel(arena.A, *self._given)
-            if found >= 0 and words[k.C_CODE] != DONE:
-                few.resume(words[k.C_CODE], self._row)
-                found = state[S_OUT]
-        finally:
-            if state[S_APPLIED]:
-                few.note(self._atom, rows)
-        if self._kernel is k.fire_graph:  # as in `Trigger.fire`
-            self._kernel = getattr(k.fire_graph, "target", k.fire_graph)
-        graph.words[0] = graph.n = found
-        graph.operations = found + state[S_VISITS] - visits
-        return found
-
-    @property
-    def changed_rows(self) -> int:
-        """Of the head; at most 0: it is as it was."""
-        return self._words[k.C_CHANGED]
 
 
 @dataclass
@@ -147,23 +102,12 @@ class GraphTrigger(Trigger):
     graphs: list[GraphRows] = field(kw_only=True)
     keeps_state: ClassVar[bool] = True
     ends: bool = field(init=False)  # nothing follows from the heads
-    one_row: OneRow | None = field(init=False)  # for one row in one graph
-    changed_rows: int = NOTHING  # of the head, by the last firing
     committed: Mapping[str, Relation] = field(default_factory=dict)  # the relations that readers see
     relations: Mapping[str, Relation] = field(default_factory=dict)  # those that the last firing found
-    stamps: dict[str, Relation] = field(default_factory=dict)
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
         super().__post_init__(arena, room)
         self.ends = all(graph.ended is not None for graph in self.graphs)
-        self.put_row = Struct(f"{self.arity}q").pack_into
-        (first, *others) = self.graphs
-        self.one_row = None if others or len(first.few.atoms) > 1 else OneRow(first, self.one, self._may_fail)
-
-    @property
-    def _may_fail(self) -> bool:
-        """Whether a row is refused that gives a key of the predicate another value."""
-        return self.functional_keys >= 0 and self.sign == INSERT
 
     def fits(self, relation: Relation) -> bool:
         for graph in self.graphs:
@@ -171,15 +115,12 @@ class GraphTrigger(Trigger):
                 return False
         return self.least <= relation.rows_in(self.orders) <= self.most
 
-    def begin(self, committed: Mapping[str, Relation]) -> None:
-        self.committed = committed
-
-    def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
+    def bring_roots(self, relations: Mapping[str, Relation], committed: Mapping[str, Relation]) -> bool:
         for graph in self.graphs:
             state, stamp = graph.state, relations.get(graph.stamp)
             if stamp is None or (stamp is not state.after and stamp is not state.before):
                 return False
-        self.relations = relations
+        self.relations, self.committed = relations, committed
         return True
 
     def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
@@ -187,64 +128,28 @@ class GraphTrigger(Trigger):
         true."""
         relations, committed = self.relations, self.committed
         self.relations = self.committed = NO_RELATIONS
-        if self.one_row is not None and len(rows) == 1:
-            self.used = self.one
-            relation.put_roots(self.places)
-            self.put_row(self.row_words, 0, *rows[0])
-            return self._fire_one(self.one_row, relation, rows, relations, committed)
-        self.changed_rows = NOTHING
         found = super().fire(arena, relation, rows)
         if found < 0:
             return found
-        changed, stamps = rows if len(rows) == 1 else self.changed(), {}
+        changed = rows if len(rows) == 1 else self.changed()
         try:
             for graph in self.graphs:
-                found += graph.apply(arena, changed, relations, committed.get(graph.stamp))
-                stamps[graph.stamp] = graph.state.new_stamp(arena)
+                found += graph.apply(changed, relations, committed.get(graph.stamp))
         except DlogError:
             self.version(relation)  # releases the new roots
             raise
-        self.stamps = stamps
         return found
 
-    def _fire_one(
-        self,
-        one_row: OneRow,
-        relation: Relation,
-        rows: Rows,
-        relations: Mapping[str, Relation],
-        committed: Mapping[str, Relation],
-    ) -> int:
-        """The same of one row, in one kernel call."""
-        graph, arena = one_row.graph, relation.arena
-        state, stamp = graph.state, graph.stamp
-        first = state.begin_step(relations[stamp], committed.get(stamp))
-        try:
-            found = one_row.fire(arena, relations, rows)
-        except DlogError:
-            self.version(relation)  # releases the new roots
-            raise
-        if found >= 0:
-            self.changed_rows = one_row.changed_rows
-            self.stamps = {stamp: state.new_stamp(arena)}
-        elif first:
-            state.cancel_step()
-        return found
-
-    def state(self) -> Mapping[str, Relation]:
-        """Returned once, so that a trigger holds no version."""
-        stamps, self.stamps = self.stamps, {}
-        return stamps
+    def put_state(self, relations: dict[str, Relation]) -> None:
+        for graph in self.graphs:
+            relations[graph.stamp] = graph.state.new_stamp(graph.few.graph.arena)
 
     def changed_heads(self, store: Store, found: int) -> Mapping[str, Change] | None:
         if not self.ends:
             return None
         relations = store.relations
         if len(self.graphs) == 1:
-            (graph,) = self.graphs
-            if self.changed_rows > 0 and isinstance(graph.ended, JoinedHead):
-                return graph.ended.take(relations, self.changed_rows)
-            return graph.change_head(relations)
+            return self.graphs[0].change_head(relations)
         before, changes = relations.copy(), []
         for graph in self.graphs:
             change = graph.change_head(relations) if graph.n else NO_CHANGES
@@ -262,14 +167,99 @@ class GraphTrigger(Trigger):
         return sum(graph.operations for graph in self.graphs)
 
     def costs(self) -> Mapping[str, int] | int:
-        if len(self.graphs) == 1:
-            return self.graphs[0].operations
         if len(self.ways) == 1:
             return self.operations
         costs = dict.fromkeys(self.ways, 0)
         for graph in self.graphs:
             costs[graph.use.strategy.name] += graph.operations
         return costs
+
+
+@dataclass
+class OneGraphTrigger(GraphTrigger):
+    """Where one graph reads the predicate with one atom, one row takes one kernel call.
+
+    Everything that this needs is prepared: what Python does for a row takes ten times as long as the kernel.
+    """
+
+    changed_rows: int = NOTHING  # of the head, by the last firing
+
+    def __post_init__(self, arena: Arena, room: Room | None) -> None:
+        super().__post_init__(arena, room)
+        (graph,) = self.graphs
+        self.graph, self.few, self.side, self.stamp = graph, graph.few, graph.state, graph.stamp
+        self.head = graph.ended if isinstance(graph.ended, JoinedHead) else None
+        self.alone = graph.use.group if graph.use.ends and isinstance(graph.use.group, GroupTrigger) else None
+        self.call = np.zeros(k.CALL, np.int64)
+        self.call_words, self.put_row = self.call.data, Struct(f"{self.arity}q").pack_into
+        self.atom, self.call_words[k.C_ATOM] = self.few.atoms[0]
+        self.call_words[k.C_MODE] = self.few.mode
+        self.graph_state, self.applied = self.few.graph.state.data, self.few.graph.applied
+        self.fire_one: Callable[..., int] = k.fire_graph
+        self._prepare()
+
+    def _prepare(self) -> None:
+        """The arguments of the kernel, with the output that the graph has now."""
+        graph, self.out = self.few.graph, self.few.out.buffer
+        self.call_words[k.C_CAPACITY] = self.few.out.capacity
+        head = (NO_WORDS,) * 4 if self.head is None else (*self.head.given[1:], self.head.rows)
+        own = (graph.arena.A, graph.words, graph.state, self.out)
+        self.given = (self.one.shape, self.one.written, self.call, *own, *head)
+
+    def fits(self, relation: Relation) -> bool:
+        return self.few.graph is self.side.graph and self.least <= relation.rows_in(self.orders) <= self.most
+
+    def fire(self, arena: Arena, relation: Relation, rows: Rows) -> int:
+        """See `fire_graph`.  Raises what `FewRows.apply` raises."""
+        if len(rows) != 1:
+            self.changed_rows = NOTHING
+            return super().fire(arena, relation, rows)
+        relations, side, stamp, graph, few = self.relations, self.side, self.stamp, self.graph, self.few
+        words, state, head = self.call_words, self.graph_state, self.head
+        first = side.begin_step(relations[stamp], self.committed.get(stamp))
+        self.relations = self.committed = NO_RELATIONS
+        self.used = self.one
+        relation.put_roots(self.places)
+        self.put_row(self.row_words, 0, *rows[0])
+        if few.out.buffer is not self.out:
+            self._prepare()
+        # If the last row gave nothing, this one may not need the head: then it is changed in another call.
+        words[k.C_HEAD] = MOST_ROWS if head is not None and graph.n and head.bring_roots(relations) else 0
+        state[S_APPLIED], visits = 0, state[S_VISITS]
+        try:
+            with arena.lock:
+                arena.hand_over()
+                found = self.fire_one(arena.A, *self.given)
+            if found >= 0 and words[k.C_CODE] != DONE:
+                few.resume(words[k.C_CODE], self.one.rows)
+                found = state[S_OUT]
+        except DlogError:
+            self.version(relation)  # releases the new roots
+            raise
+        finally:
+            if applied := state[S_APPLIED]:  # as `FewRows.note`
+                self.applied.append((self.atom, few.mode, rows, applied))
+        if found < 0:
+            if first:
+                side.cancel_step()
+            return found
+        if self.fire_one is k.fire_graph:  # as in `Trigger.fire`
+            self.fire_one = getattr(k.fire_graph, "target", k.fire_graph)
+        self.changed_rows = words[k.C_CHANGED]
+        graph.words[0] = graph.n = found
+        graph.operations = found + state[S_VISITS] - visits
+        return found
+
+    def put_state(self, relations: dict[str, Relation]) -> None:
+        relations[self.stamp] = self.side.new_stamp(self.few.graph.arena)
+
+    def changed_heads(self, store: Store, found: int) -> Mapping[str, Change] | None:
+        if self.head is not None and self.changed_rows > 0:
+            return self.head.take(store.relations, self.changed_rows)
+        return self.graph.change_head(store.relations)
+
+    def costs(self) -> int:
+        return self.graph.operations
 
 
 def graph_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) -> GraphTrigger | None:
@@ -284,10 +274,9 @@ def graph_trigger(maintenance: Maintenance, store: Store, name: str, sign: int) 
     if len(given) < len(graphs):
         return None
     ways = {strategy.name: strategy.way for strategy in found}
-    return GraphTrigger(
-        **of_predicate(maintenance, store, name, sign, ways),
-        graphs=given,
-    )
+    is_single = len(given) == 1 and len(given[0].few.atoms) == 1
+    kind = OneGraphTrigger if is_single else GraphTrigger
+    return kind(**of_predicate(maintenance, store, name, sign, ways), graphs=given)
 
 
 def _graphs(
@@ -329,7 +318,10 @@ def _use(
     outputs = body.graph.plan.body.outputs
     if strategy.aggregates:
         group = group_trigger(store, strategy, outputs)
-        return None if group is None else Use(strategy, sign, (), group)
+        if group is None:
+            return None
+        ends = not is_read(maintenance, strategy.name) and has_one_value(store, strategy.name, group)
+        return Use(strategy, sign, (), group, ends)
     heads = [plain_head(store, body.rule, head, outputs) for head in strategy.head.atoms(body.rule)]
     known = tuple(head for head in heads if head is not None)
     if len(known) < len(heads):

@@ -114,10 +114,7 @@ class MapTrigger(Trigger):
     def fits(self, relation: Relation) -> bool:
         return self.made_maps is self.maps.maps and super().fits(relation)
 
-    def begin(self, committed: Mapping[str, Relation]) -> None:
-        self.committed = committed
-
-    def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
+    def bring_roots(self, relations: Mapping[str, Relation], committed: Mapping[str, Relation]) -> bool:
         first = None if self.maps.is_due else relations.get(self.stamps[0])
         if first is None or (first is not self.maps.after and first is not self.maps.before):
             return False
@@ -125,7 +122,7 @@ class MapTrigger(Trigger):
             return False
         if any(name not in relations for name in self.stale):
             return False
-        self.changed_relations = relations
+        self.changed_relations, self.committed = relations, committed
         self.outgrown = not all(head.bring(relations) for head in self.heads)
         return not self.outgrown and not any(head.has_facts(relations) for head in self.heads)
 
@@ -169,10 +166,9 @@ class MapTrigger(Trigger):
             state[name] = after
         return True
 
-    def state(self) -> Mapping[str, Relation]:
-        """Returned once, so that a trigger holds no version."""
-        changed, self.changed_state = self.changed_state, {}
-        return changed
+    def put_state(self, relations: dict[str, Relation]) -> None:
+        relations.update(self.changed_state)
+        self.changed_state = {}
 
     def own_heads(self) -> dict[str, tuple[Relation, Change]]:
         given = [(head.name, head.taken(), head.change) for head in self.heads]

@@ -65,6 +65,8 @@ class TraceTrigger(Trigger):
     head: Head | None = field(kw_only=True)  # the only one, if it has the outputs and no rule reads it
     changed_head: HeadChange | None = None
     keeps_state: ClassVar[bool] = True
+    has_reports: ClassVar[bool] = True
+    checks_keys: ClassVar[bool] = False
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
         super().__post_init__(arena, room)
@@ -94,7 +96,7 @@ class TraceTrigger(Trigger):
             return True
         return self.least <= relation.rows_in(self.orders) <= self.most
 
-    def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
+    def bring_roots(self, relations: Mapping[str, Relation], committed: Mapping[str, Relation]) -> bool:
         held, group = self.held, relations.get(self.traces.name)
         if not isinstance(group, RelationGroup):
             return False
@@ -109,7 +111,7 @@ class TraceTrigger(Trigger):
             kept = self.head.bring_roots(relations)
             for shape in held.shapes:
                 shape[k.HEAD_KEPT] = kept
-        if not super().bring_roots(relations):
+        if not super().bring_roots(relations, committed):
             held.version = None
             return False
         if all(roots):
@@ -157,7 +159,7 @@ class TraceTrigger(Trigger):
         return found
 
     def version(self, relation: Relation) -> Relation:
-        """Returned once, like `state`."""
+        """Returned once, like what `put_state` puts."""
         later, self.later = self.later, None
         assert later is not None
         return later
@@ -195,10 +197,10 @@ class TraceTrigger(Trigger):
         words, gained = self.rows_written[: n * head.arity].tobytes(), self.results[k.HEAD_GAINED]
         return HeadChange(head.name, head.orders[0], words, gained)
 
-    def state(self) -> Mapping[str, Relation]:
-        """Returned once, so that a trigger holds no version that another could change in place."""
-        changed, self.changed_notes = self.changed_notes, {}
-        return changed
+    def put_state(self, relations: dict[str, Relation]) -> None:
+        """Another transaction could change a version in place that the trigger still holds."""
+        relations.update(self.changed_notes)
+        self.changed_notes = {}
 
     def oracle_reports(self) -> ReportsOnRequest:
         """The contributions are copied, since the next firing overwrites them; the rest is lazy."""

@@ -7,7 +7,7 @@ sums of floats, min and max, in any combination.  All else goes through `engine.
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import NamedTuple
 
@@ -40,7 +40,7 @@ from dlog.heads.group_kernels import (
     change_groups,
 )
 from dlog.heads.kernels import WIDE
-from dlog.heads.part_kernels import FLOATS, PLACE, SUMS, VALUES
+from dlog.heads.part_kernels import FLOATS, KIND, PLACE, SUMS, VALUES, WEIGHTED
 from dlog.ir.analysis.projection import stored_as
 from dlog.ir.rules import Const, Rule, Var
 from dlog.jit import Words
@@ -76,6 +76,16 @@ class GroupTrigger:
     groups: tuple[int, ...]  # columns of a join's output
     head: tuple[Place, ...]
     parts: tuple[GroupPart, ...]
+
+    def weighted(self, column: int) -> GroupTrigger | None:
+        """The same where a column says how many assignments each one stands for; None: it only takes them one
+        by one."""
+        parts = [
+            part._replace(shape=(*part.shape[:KIND], WEIGHTED, *part.shape[KIND + 1 :], column))
+            for part in self.parts
+            if part.shape[KIND] == SUMS
+        ]
+        return replace(self, parts=tuple(parts)) if len(parts) == len(self.parts) else None
 
     def follow(
         self, relations: dict[str, Relation], followed: Followed, added: Assignments, taken: Assignments

@@ -32,12 +32,14 @@ from dlog.storage.arena.arena_kernels import (
 )
 from dlog.storage.index.row_kernels import NEEDS_BATCH as NEEDS_PAGES
 from dlog.storage.index.row_kernels import UNCHANGED, change_row
+from dlog.storage.index.tree_kernels import count_prefix, has_prefix
 from dlog.storage.layout import FLAT_BASE, FLAT_STRIDE, N_ROWS
 from dlog.storage.relation.rows_kernels import NEEDS_BATCH, change_all, sorted_numbers
 
 # What `fire` answers besides how many rows the joins gave.
 NOTHING: Final = -1  # the rows were there already, or were not there
-TOO_LARGE: Final = -2  # pages must be built, or a join has much to do: nothing has been done
+# Pages must be built, or a join has much to do, or a key would have two values: nothing has been done.
+TOO_LARGE: Final = -2
 
 # Words of the layout: sizes.
 ARITY: Final = 0
@@ -62,7 +64,9 @@ COUNTS: Final = 16  # rows of each join, the operations of all, the number of ne
 STATES: Final = 17
 ROOTS: Final = 18  # room for those of one join
 OUT: Final = 19  # the output of each join: columns of CAPACITY words
-L: Final = 20
+KEYS: Final = 20  # columns of the key, if rows of a function come; else -1
+NATURAL: Final = 21  # the index of the predicate in its own column order
+L: Final = 22
 
 GIVEN: Final = 2
 
@@ -117,12 +121,41 @@ def change_predicate(A, layout, written, n):
     if layout[OP] == GIVEN:
         return np.int64(n)
     if n == 1:
+        if layout[KEYS] >= 0 and has_key(A, old[layout[NATURAL]], net, k, layout[KEYS]):
+            is_there = has_key(A, old[layout[NATURAL]], net, k, k)
+            return np.int64(NOTHING) if is_there else np.int64(TOO_LARGE)
         return change_row_of_all(A, k, n_orders, orders, old, net, layout[OP])
     new = shifted(old, n_orders)
     found = change_all(A, k, n_orders, orders, old, new, rows, inserts, n - inserts, 0, net)
+    if found > 0 and layout[KEYS] >= 0 and not have_one_value(A, new, layout, net, found):
+        for o in range(n_orders):
+            release_root(A, new[o])
+        return np.int64(TOO_LARGE)
     if found > 0:
         return np.int64(found)
     return np.int64(TOO_LARGE) if found == NEEDS_BATCH else np.int64(NOTHING)
+
+
+@helper
+def has_key(A, root, row, k, keys):
+    """Whether an index of all columns in their order has a row that begins like this one."""
+    if A[root + N_ROWS] == 0:
+        return False
+    for c in range(k):
+        A[ROW + c] = row[c]
+    return has_prefix(A, root, ROW, 1, 0, keys) == 1
+
+
+@helper
+def have_one_value(A, roots, layout, rows, n):
+    """Whether the key of each of n rows of a predicate is that of one row only."""
+    k, keys, root = layout[ARITY], layout[KEYS], roots[layout[NATURAL]]
+    for i in range(n):
+        for c in range(k):
+            A[ROW + c] = rows[i * k + c]
+        if count_prefix(A, root, ROW, 1, 0, keys) > 1:
+            return False
+    return True
 
 
 @helper

@@ -25,6 +25,7 @@ from dlog.engine.maintain.rule_strategy import RuleStrategy
 from dlog.engine.maintain.strategy import Cycle, Followed
 from dlog.engine.maintain.triggers.group_trigger import NONE, Assignments, OtherGroups
 from dlog.engine.maintain.triggers.kernels import NOTHING, TOO_LARGE
+from dlog.engine.maintain.triggers.terminal_head import HeadChange, JoinedChange
 from dlog.engine.maintain.triggers.trigger import Output, Rows, Trigger
 from dlog.engine.maintain.triggers.trigger_search import find_derived, find_trigger, is_read
 from dlog.engine.state.pending import SignedRows
@@ -40,7 +41,7 @@ from dlog.storage.relation.relation import Relation
 
 NO_DERIVED: Mapping[str, Change] = {}
 NO_COSTS: Mapping[str, int] = {}
-HeadChanges = dict[str, tuple[Relation, Change]]  # new version, net change
+ChangedHeads = dict[str, tuple[Relation, Change]]  # new version, net change
 NO_WAYS: Mapping[str, str] = {}  # of a step whose strata and costs are those of another one
 
 
@@ -85,6 +86,12 @@ class Step:
         change = Change(rows, none) if self.trigger.sign > 0 else Change(none, rows)
         return {**self.derived, self.trigger.name: change}
 
+    def change_of(self, name: str) -> Callable[[], Change] | None:
+        derived = self.derived
+        if isinstance(derived, HeadChange | JoinedChange) and derived.name == name:
+            return lambda: derived[name]
+        return None
+
     def note(self, seconds: float, maintained: float) -> None:
         accounts = self.trigger.accounts
         if self.later:
@@ -117,6 +124,9 @@ class Steps:
                 of_name.setdefault(name, []).append(change)
         return {name: _net(found) for name, found in of_name.items()}
 
+    def change_of(self, name: str) -> None:
+        """The changes of several steps may cancel out."""
+
     def oracle_reports(self) -> Sequence[OracleReport]:
         return [report for step in self._steps for report in step.oracle_reports()]
 
@@ -147,6 +157,8 @@ def follow_rows(
     Raises only what a single step raises; the caller takes back what was done until then.
     """
     before, strategies = store.relations, maintenance.strategies
+    if len(steps) > 1 and not maintenance.remembered.isdisjoint(name for _, name, _ in steps):
+        return None  # what is lost in one step and comes back in another must stay
     if len(steps) == 1:
         done: CommitSummary | None = _follow(maintenance, store, *steps[0], evaluation, before)
     else:
@@ -201,7 +213,7 @@ def _follow(
     if found < 0:
         return Step(trigger, (), trigger.ways, NO_COSTS) if found == NOTHING else None
     step = Step(trigger, rows, trigger.ways, trigger.costs())
-    if trigger.keeps_state:
+    if trigger.has_reports:
         step.oracle_reports = trigger.oracle_reports()
     if not trigger.recursions:
         if not found:
@@ -286,7 +298,7 @@ def _fire_derived(
         return None
     outputs: list[Output] = []
     for trigger, (_, rows) in zip(found, signs, strict=True):
-        ready = not trigger.reads_others or trigger.bring_roots(store.relations)
+        ready = not trigger.reads_others or trigger.bring_roots(store.relations, store.relations)
         given = trigger.fire_changed(store.arena, before, after, rows) if ready else TOO_LARGE
         if given < 0:
             return None
@@ -298,8 +310,8 @@ def _fire_derived(
 
 
 def _change_recursions(
-    store: Store, step: Step, before: Relation, changes: HeadChanges | None, trigger: Trigger, rows: Rows
-) -> HeadChanges | None:
+    store: Store, step: Step, before: Relation, changes: ChangedHeads | None, trigger: Trigger, rows: Rows
+) -> ChangedHeads | None:
     """The same with recursive strata that read the predicate; None: not simple."""
     for path in trigger.recursions:
         own = None if changes is None else path.follow(store, before, rows)
@@ -329,9 +341,7 @@ def _fire(
     The store's relations are another dict than the shared one afterwards, unless nothing has changed.
     """
     relations, name = store.relations, trigger.name
-    if trigger.keeps_state:
-        trigger.begin(shared)
-    if trigger.reads_others and not trigger.bring_roots(relations):
+    if trigger.reads_others and not trigger.bring_roots(relations, shared):
         return TOO_LARGE, ()
     found = trigger.fire(store.arena, relation, rows)
     if found < 0:
@@ -339,13 +349,13 @@ def _fire(
     later = trigger.version(relation)
     if len(rows) > 1:
         rows = trigger.changed()
-    if trigger.functional_keys >= 0 and trigger.sign > 0 and not _is_function(trigger, later, rows):
+    if not trigger.checks_keys and not _is_function(trigger, later, rows):
         return TOO_LARGE, ()
     if relations is shared:
         relations = store.relations = relations.copy()  # faster than a display
     relations[name] = later
     if trigger.keeps_state:
-        relations.update(trigger.state())
+        trigger.put_state(relations)
     return found, rows
 
 
@@ -424,6 +434,9 @@ def _joined(outputs: Sequence[Output]) -> Assignments:
 
 
 def _is_function(trigger: Trigger, later: Relation, rows: Rows) -> bool:
+    """Whether no key of these rows has two values."""
+    if trigger.functional_keys < 0 or trigger.sign < 0:
+        return True
     keys = np.asarray(rows, np.int64)[:, : trigger.functional_keys]
     return bool((look_up(later, keys)[0] == 1).all())
 
@@ -435,7 +448,7 @@ def _change_heads(
     outputs: list[Output],
     followed: Followed,
     evaluation: Callable[[], Evaluation],
-) -> HeadChanges | None:
+) -> ChangedHeads | None:
     """(New version, net change) of the heads of joins that gave rows, counts and sums in their places; None:
     not simple, the relations must be dropped."""
     by_strategy: dict[RuleStrategy, list[Output]] = {}

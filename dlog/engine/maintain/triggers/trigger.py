@@ -105,6 +105,8 @@ class JoinRoom(Room):
         layout[: k.ORDERS] = (
             *(arity, op, n_orders, len(marks), n_joins, self.capacity, joins.width, budget),
         )
+        layout[k.KEYS] = keys = trigger.functional_keys if op == 1 else -1
+        layout[k.NATURAL] = trigger.orders.index(tuple(range(arity))) if keys >= 0 else 0
         for name, part in (
             (k.ORDERS, trigger.order_words),
             (k.MARKS, np.array(marks, np.int64).reshape(-1)),
@@ -169,8 +171,10 @@ class Trigger:
     alone: GroupTrigger | None = field(init=False)  # what the only join leads to, if no rule reads its head
     reads_others: bool = field(init=False)  # roots besides those of the predicate
     keeps_state: ClassVar[bool] = (
-        False  # firing changes the state of strategies: see `state` and `oracle_reports`
+        False  # firing changes the state of strategies: see `put_state` and `oracle_reports`
     )
+    has_reports: ClassVar[bool] = False  # firing may make `oracle_reports`
+    checks_keys: ClassVar[bool] = True  # firing refuses rows that give a key two values
 
     def __post_init__(self, arena: Arena, room: Room | None) -> None:
         ends = [use.group for use in self.uses if use.ends]
@@ -192,12 +196,10 @@ class Trigger:
     def fits(self, relation: Relation) -> bool:
         return not self.outgrown and self.least <= relation.rows_in(self.orders) <= self.most
 
-    def begin(self, committed: Mapping[str, Relation]) -> None:
-        """A step of a transaction begins.  `committed` are the relations that the transaction found."""
-
-    def bring_roots(self, relations: Mapping[str, Relation]) -> bool:
+    def bring_roots(self, relations: Mapping[str, Relation], committed: Mapping[str, Relation]) -> bool:
         """Look up the indices of other predicates again where these have new versions; False: one has no such
-        index, or has grown or shrunk so much that another plan may be better."""
+        index, or has grown or shrunk so much that another plan may be better.  `committed` are the relations
+        that the transaction found."""
         for name, order, place in self.joins.others:
             relation = relations[name]
             if self.seen.get(name) is not relation:
@@ -252,9 +254,9 @@ class Trigger:
         room.rows[: len(rows) * self.arity] = np.asarray(rows, np.int64).reshape(-1)
         return room
 
-    def state(self) -> Mapping[str, Relation]:
-        """What else the last firing changed, besides the predicate: what strategies keep.  Asked once."""
-        return NO_STATE
+    def put_state(self, relations: dict[str, Relation]) -> None:
+        """What else the last firing changed, besides the predicate: what strategies keep.  Called once, so
+        that a trigger holds no version."""
 
     def changed_heads(self, store: Store, found: int) -> Mapping[str, Change] | None:
         """The changes of heads that end here, which are carried out; None: they are to be found by `outputs`.
@@ -311,9 +313,6 @@ class Trigger:
             for j, use in enumerate(self.uses)
             if counts[j]
         ]
-
-
-NO_STATE: Mapping[str, Relation] = {}
 
 
 def _mark(arena: Arena, k: int, rows: int) -> Index:

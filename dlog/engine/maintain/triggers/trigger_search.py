@@ -321,7 +321,7 @@ def _target(
         group = group_trigger(store, strategy, outputs)
         if group is None or (repeats and not isinstance(group, GroupTrigger)):
             return None
-        ends = not is_read and _has_one_value(store, strategy.name, group)
+        ends = not is_read and has_one_value(store, strategy.name, group)
         return Use(strategy, variant.sign, (), group, ends, repeats)
     heads = [h for h in deltas.rule.heads if h.predicate == strategy.name]
     targets = [plain_head(store, deltas.rule, head, outputs) for head in heads]
@@ -332,7 +332,7 @@ def _target(
     return Use(strategy, variant.sign, found, ends=ends, repeats=repeats)
 
 
-def _has_one_value(store: Store, name: str, group: GroupTrigger | OtherGroups) -> bool:
+def has_one_value(store: Store, name: str, group: GroupTrigger | OtherGroups) -> bool:
     """Whether rows of a head with one key are of one group."""
     declared = store.predicates[name]
     keys = {place for place in group.head[: declared.n_keys] if place[0] == GROUP}

@@ -450,6 +450,14 @@ def test_the_prompt_lists_what_is_stored(tmp_path: Path) -> None:
     assert lines[-1] == "+timeline(1, 3, 3)"
 
 
+def test_the_first_mode_comes_with_facts_and_a_subscriber() -> None:
+    db = database()
+    got: list[Any] = []
+    db.subscribe("timeline", lambda change: got.append(change.inserted.rows()))
+    db.execute(".materialize timeline changes\n+tweet(2, 1).")
+    assert got == [expected([(2, 1)])]
+
+
 def test_the_prompt_says_what_a_mode_is_now(tmp_path: Path) -> None:
     out, program = io.StringIO(), tmp_path / "program.dl"
     program.write_text(RULES)
