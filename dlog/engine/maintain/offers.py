@@ -29,6 +29,7 @@ PER_BYTE = 1e-8  # so that memory decides only where times are about equal
 RECURSIVE = "it is recursive"
 SUBSUMES = "rows that were removed come back when the rows that subsume them go"
 EQUIVALENCE = "it is an equivalence relation"
+TOTALS = "it has recursive sums or counts, which may support themselves"
 MEMORY = "its rows depend on those that it had"
 SEQUENCE = "it is a sequence"
 NOT_STORED = "the relation of its head is not stored"
@@ -251,12 +252,20 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return MEMORY
     if question.stratum.sequence is not None and not entry.sequences:
         return SEQUENCE
-    subsumes = bool(question.stratum.subsumptions) and not entry.subsumptions
-    reason = SUBSUMES if subsumes else _unlike_calls(entry, question)
+    reason = _peculiar(entry, question) or _unlike_calls(entry, question)
     reason = reason or entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:
         question.refusals.append(Refusal(entry.name, reason))
     return reason
+
+
+def _peculiar(entry: Entry, question: Question) -> str | None:
+    """Why a stratum of a kind that most strategies cannot maintain is refused."""
+    if entry.last_resort:
+        return None
+    if question.stratum.subsumptions and not entry.subsumptions:
+        return SUBSUMES
+    return TOTALS if question.stratum.totals and not entry.totals else None
 
 
 def _unlike_calls(entry: Entry, question: Question) -> str | None:

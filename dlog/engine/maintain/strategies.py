@@ -34,6 +34,7 @@ class Entry:
     changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
     classes: bool = False  # whether it maintains the classes of equivalence relations
     subsumptions: bool = False  # whether it maintains predicates with a subsumption
+    totals: bool = False  # whether it maintains recursive sums and counts
     memory: bool = False  # whether it maintains predicates whose rows depend on those that they had
     calls: bool = False  # whether it calls functors
     sequences: bool = False  # whether it maintains sequences
