@@ -117,6 +117,28 @@ def test_changes_are_reported_while_somebody_subscribes() -> None:
     assert "timeline" not in tweet(db, (2, 3)).changes
 
 
+def test_nobody_subscribes_to_what_cannot_be_computed() -> None:
+    """Otherwise each transaction would fail, also the one that repairs it."""
+    source = "q[x] = v -> int(x), int(v).  p[] = s <- agg<<s = sum(v)>> q[_] = v."
+    db, large = dlog.Database(source=source, materialize={"p": "on_read"}), [(1, 2**62), (2, 2**62)]
+    got: list[Any] = []
+    db.branch("large")
+    db.checkout("large")
+    db.apply(insert={"q": large})
+    with pytest.raises(dlog.DataError, match="the sum of group .* does not fit"):
+        db.subscribe("p", got.append)
+    db.apply(erase={"q": large[:1]})
+    db.apply(insert={"q": large[:1]})
+    db.checkout("main")
+    db.subscribe("p", lambda change: got.append(change.inserted.rows()))
+    db.apply(insert={"q": [(3, 5)]})
+    with pytest.raises(dlog.DataError, match="the sum of group .* does not fit"):
+        db.checkout("large")
+    assert db.current_branch == "main" and db["q"].rows() == [(3, 5)]
+    db.apply(insert={"q": [(4, 1)]})
+    assert got == [[(5,)], [(6,)]]
+
+
 def test_self_joins_give_each_row_once() -> None:
     db = dlog.Database(
         source="r(a, b) -> int(a), int(b).  v(a, b, c) <- r(a, b), r(b, c).", materialize={"v": "changes"}
