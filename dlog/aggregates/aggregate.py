@@ -55,7 +55,8 @@ class Aggregate:
     moments: tuple[int, ...] | None = None
     finish: str | None = None
     weights: str | None = None  # None: rows with weights are repeated
-    direction: int = 0  # 1: the least value, -1: the greatest; only such an aggregate may be recursive
+    direction: int = 0  # 1: the least value, -1: the greatest; such an aggregate may be recursive
+    grows: bool = False  # whether more assignments, of values that are not negative, never make it smaller
     in_order: bool = False  # whether the order of assignments matters
     makes_texts: bool = False
     in_ring: bool = False  # whether the payload of a view holds the result itself

@@ -19,4 +19,5 @@ COUNT = Aggregate(
     finish="dlog.engine.head.power_sums:count_of_sums",
     weights=ADDED,
     in_ring=True,
+    grows=True,
 )

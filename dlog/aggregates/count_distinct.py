@@ -19,4 +19,5 @@ COUNT_DISTINCT = Aggregate(
     merge=DISTINCT_MERGE,
     weights=IGNORED,
     is_distinct=True,
+    grows=True,
 )

@@ -20,4 +20,5 @@ SUM = Aggregate(
     finish="dlog.engine.head.power_sums:sum_of_sums",
     weights=MULTIPLIED,
     in_ring=True,
+    grows=True,
 )

@@ -81,7 +81,9 @@ def check_program(program: ast.Program, complete: bool = True) -> Program:
     for rule in rules if not diagnostics.errors else ():
         if rule.numbers:
             check_types(rule, predicates, diagnostics)
-    strata = stratify(predicates, rules, diagnostics)
+    violations = {constraint.violations for constraint in lowered.constraints}
+    constraints = [rule for rule in rules if rule.heads[0].predicate in violations]
+    strata = stratify(predicates, rules, diagnostics, constraints)
     check_plans(inlined.statements, strata, diagnostics)
     if fitting:
         combined = {name for stratum in strata for name in stratum.combine}

@@ -375,6 +375,7 @@ class Stratum:
     recursive: bool
     combine: Mapping[str, str] = field(default_factory=dict)  # predicate -> min or max, where recursive
     subsumptions: tuple[Rule, ...] = ()
+    totals: Mapping[str, str] = field(default_factory=dict)  # predicate -> sum or count, where recursive
 
     @property
     def sequence(self) -> Rule | None:
@@ -484,6 +485,11 @@ class Program:
     def reader_counts(self) -> Mapping[str, int]:
         """How many strata read each predicate that is read."""
         return Counter(name for stratum in self.strata for name in stratum.reads)
+
+    @property
+    def constraint_rules(self) -> list[Rule]:
+        """The rules that derive violations of constraints."""
+        return [rule for constraint in self.constraints for rule in self.rules_of(constraint.violations)]
 
     @cached_property
     def violations(self) -> frozenset[str]:

@@ -77,7 +77,7 @@ def _with_stored_primitives(program: Program) -> Program:
     predicates = {**program.predicates, **store.predicates}
     rules = [*rules, *store.rules.values()]
     diagnostics = Diagnostics()
-    strata = stratify(predicates, [*rules, *program.subsumptions], diagnostics)
+    strata = stratify(predicates, [*rules, *program.subsumptions], diagnostics, program.constraint_rules)
     assert not diagnostics.errors, "a recursion stays one of the kinds that are allowed"
     made = replace(program, predicates=predicates, rules=tuple(rules), strata=strata)
     made.maintained, made.written = made, program
@@ -154,7 +154,7 @@ class _Body:
     def may_recur(self) -> bool:
         """Whether the predicate of a primitive may be part of the rule's recursion."""
         strata = (self.stored.program.stratum_of[head.predicate] for head in self.rule.heads)
-        return not self.rule.aggregates and not any(stratum.combine for stratum in strata)
+        return not self.rule.aggregates and not any(stratum.combine or stratum.totals for stratum in strata)
 
     @cached_property
     def uses(self) -> Counter[str]:

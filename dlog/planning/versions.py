@@ -9,7 +9,7 @@ from __future__ import annotations
 from dlog.ir.rules import COUNTER as COUNTER
 
 _DELTA, _EARLIER, _OLD, _INSERTED, _ERASED, _FACTS = "Δ", "earlier ", "old ", "+", "-", "base "
-_STALE = "stale "
+_STALE, _EVERYTHING, _SUBSUMED = "stale ", "all ", "subsumed "
 _GIVEN = "given "
 _PREFIXES = (_OLD, _DELTA, _EARLIER, _INSERTED, _ERASED, _FACTS)
 
@@ -44,6 +44,16 @@ def facts_name(predicate: str) -> str:
     return _FACTS + predicate
 
 
+def everything_name(predicate: str) -> str:
+    """The rows of a predicate with a subsumption, those that are subsumed, too."""
+    return _EVERYTHING + predicate
+
+
+def subsumed_name(predicate: str) -> str:
+    """Those of them that are subsumed."""
+    return _SUBSUMED + predicate
+
+
 def stale_name(predicate: str) -> str:
     """What marks a predicate that nothing updates."""
     return _STALE + predicate
@@ -69,6 +79,16 @@ def base_name(name: str) -> str:
         if name.startswith(prefix):
             return name[len(prefix) :]
     return name
+
+
+def declared_name(name: str) -> str:
+    """The predicate that has the columns of a version.
+
+    >>> declared_name(old_name("edge")), declared_name(old_name(everything_name("edge")))
+    ('edge', 'edge')
+    """
+    name = base_name(name)
+    return next((name[len(prefix) :] for prefix in (_EVERYTHING, _SUBSUMED) if name.startswith(prefix)), name)
 
 
 def is_old(name: str) -> bool:

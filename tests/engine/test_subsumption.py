@@ -41,6 +41,39 @@ def test_a_shorter_way_comes_and_goes() -> None:
     db.check()
 
 
+@pytest.mark.parametrize(
+    ("text", "way"),
+    [(OFFERS, "subsumptions"), (PATHS, "from scratch"), ("e(1, 2). p(x, a) <- e(x, a).\n", "subsumptions")],
+    ids=["base facts", "recursive", "rules"],
+)
+def test_what_follows_transactions_at_the_cost_of_the_change(text: str, way: str) -> None:
+    if "<=" not in text:
+        text += "p(x, a) <= p(x, b) :- b < a. p(1, 9)."
+    db = dlog.Database(source=text)
+    name, changed = {"o": ("offer", "offer"), "e": ("path", "edge") if "path" in text else ("p", "e")}[
+        text[0]
+    ]
+    row = (1, 2, 3) if changed == "edge" else ("ibis", 1, 9) if changed == "offer" else (1, 1)
+    db.apply(insert={changed: [row]})  # makes the state
+    commit = db.apply(erase={changed: [row]})
+    assert commit.ways[name] == way
+    db.check()
+
+
+def test_rows_that_subsume_each_other_come_back_together() -> None:
+    """Each row subsumes the next one, and the last one the first; none is left until one goes."""
+    db = dlog.Database(source="p(x, a) <= p(y, b) :- (y + 1) % 3 = x. p(0, 0). p(1, 0).  q(x) <- p(x, _).")
+    assert db["p"].rows() == [(0, 0)]
+    db.execute("+p(2, 0).")
+    assert db["p"].rows() == []
+    for gone, left in ((0, [(1, 0)]), (1, [(2, 0)]), (2, [(0, 0)])):
+        db.execute(f"-p({gone}, 0).")
+        assert db["p"].rows() == left and db["q"].rows() == [left[0][:1]]
+        db.execute(f"+p({gone}, 0).")
+        assert db["p"].rows() == []
+    db.check()
+
+
 def test_base_facts_come_back_when_what_subsumes_them_goes() -> None:
     db = dlog.Database(source=OFFERS)
     assert [row[0] for row in db["offer"].rows()] == ["hotel", "inn"]

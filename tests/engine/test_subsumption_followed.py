@@ -15,8 +15,8 @@ from dlog.engine.why import derivation_tree
 from tests.engine.followed import follow
 from tests.engine.test_random_programs import agree
 from tests.examples import relaxed
-from tests.oracle.naive import evaluate
-from tests.oracle.subsumptions import subsumptions
+from tests.oracle.naive import base_facts, evaluate, evaluate_base
+from tests.oracle.subsumptions import ANY, DECLARED, subsumptions
 
 FRONT = """\
 offer(price, days, stars) -> int(price), int(days), int(stars).
@@ -40,6 +40,35 @@ def test_oracle_subsumption(text: str) -> None:
 @given(st.data(), subsumptions())
 def test_oracle_subsumption_in_transactions(data: st.DataObject, text: str) -> None:
     follow(data, text)
+
+
+def test_rows_that_come_back_change_by_change() -> None:
+    """A few rows come and go many times, so that the state of all rows is what is tested."""
+    ways: set[str] = set()
+
+    @relaxed(40)
+    @given(
+        st.lists(st.sampled_from(ANY), min_size=1, max_size=2),
+        st.lists(
+            st.tuples(st.sampled_from("+-"), st.integers(0, 3), st.integers(0, 3)), min_size=5, max_size=20
+        ),
+    )
+    def check(conditions: list[str], steps: list[tuple[str, int, int]]) -> None:
+        clauses = "".join(f"p(x, y, a, b) <= p(x, y, c, d) :- {condition}.\n" for condition in conditions)
+        text = f"{DECLARED}p(1, 1, a, b) <- e(1, 1, a, b).\n{clauses}n(1). near(1, 2). near(2, 1).\n"
+        program, db = dlog.check(text), dlog.Database(source=text)
+        facts = base_facts(program)
+        for number, (op, a, b) in enumerate(steps):
+            name = "ep"[number % 2]
+            commit = db.execute(f"{op}{name}(1, 1, {a}, {b}).")
+            ways.update(way for changed, way in commit.ways.items() if changed == "p")
+            (facts[name].add if op == "+" else facts[name].discard)((1, 1, a, b))
+            expected = evaluate_base(program, {p: set(rows) for p, rows in facts.items()})
+            assert set(db["p"].rows()) == expected["p"]
+        db.check()
+
+    check()
+    assert "subsumptions" in ways
 
 
 @pytest.mark.parametrize("strategy", ["delta", "trace", "views", "multilevel"])

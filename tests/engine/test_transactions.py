@@ -7,8 +7,8 @@ import signal
 import threading
 from collections import Counter
 from collections.abc import Iterator
-from typing import Any
 from pathlib import Path
+from typing import Any
 
 import pytest
 

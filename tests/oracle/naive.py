@@ -38,6 +38,7 @@ from .aggregates import UNDEFINED, aggregate
 from .memory import choose_by_rounds, numbered, numbers
 from .primitives import holds, results
 from .records import record_literal
+from .totals import check_given, check_needs
 from .values import Row, Value, canonical, fit, greatest, least, order
 
 Rows = set[Row]
@@ -155,7 +156,10 @@ class _Stratum:
         if self.remembered and self.memory is None:
             self.run_without_memory()
             return
-        for _ in range(ROUNDS):
+        check_given(self.stratum, self.base)
+        for number in range(ROUNDS):
+            if number & (number - 1) == 0:
+                self.check_totals()
             derived = self.derive()
             if self.stratum.subsumptions:
                 derived = self.not_subsumed(derived)
@@ -165,8 +169,15 @@ class _Stratum:
                 break
         else:
             raise LimitError(f"no fixpoint of {', '.join(self.stratum.predicates)}")
+        self.check_totals()
         for name in self.stratum.predicates:
             _check_function(self.program.predicates[name], self.facts[name])
+
+    def check_totals(self) -> None:
+        """Raises if a sum is computed from itself."""
+        if self.stratum.totals:
+            solutions = lambda rule, forms: _Body(rule, self).solutions(Conj((), forms), {})  # noqa: E731
+            check_needs(self.stratum, solutions, _value)
 
     def run_without_memory(self) -> None:
         """For the first time: everything is chosen, and numbers are given from where they ended."""

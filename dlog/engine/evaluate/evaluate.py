@@ -130,12 +130,16 @@ def evaluate_stratum(program: Program, stratum: Stratum, store: Store, evaluatio
         _SubsumingStratum(program, stratum, store, evaluation).run()
     elif stratum.combine:
         _CombiningStratum(program, stratum, store, evaluation).run()
+    elif stratum.totals:
+        from dlog.engine.evaluate.totals import TotalStratum  # which is a kind of stratum itself
+
+        TotalStratum(program, stratum, store, evaluation).run()
     elif classes := program.classes_in(stratum):
         _EquivalenceStratum(program, stratum, store, evaluation, classes).run()
     elif names := program.remembered_in(stratum):
         _run_with_memory(program, stratum, store, evaluation, names)
     else:
-        _PlainStratum(program, stratum, store, evaluation).run()
+        PlainStratum(program, stratum, store, evaluation).run()
     check_functions(program, stratum, store)
 
 
@@ -167,7 +171,7 @@ def check_functions(program: Program, stratum: Stratum, store: Store) -> None:
 
 
 @dataclass
-class _Task:
+class Task:
     """A rule, or one delta variant of it, ready to run."""
 
     rule: Rule
@@ -177,7 +181,7 @@ class _Task:
     measure: RuleMeasure
 
 
-class _PlainStratum:
+class PlainStratum:
     """Sets: what is derived once stays derived."""
 
     def __init__(self, program: Program, stratum: Stratum, store: Store, evaluation: Evaluation):
@@ -209,13 +213,13 @@ class _PlainStratum:
             self.growing[name].finish()
             self.store.relations.pop(delta_name(name), None)
 
-    def rounds(self, recursive: list[_Task], added: dict[str, np.ndarray]) -> None:
+    def rounds(self, recursive: list[Task], added: dict[str, np.ndarray]) -> None:
         """Runs recursive rules until nothing is new."""
         while any(len(rows) for rows in added.values()) and not self.limited():
             self.set_deltas(added)
             added = self.round(recursive)
 
-    def driven(self, tasks: list[_Task]) -> bool:
+    def driven(self, tasks: list[Task]) -> bool:
         """Evaluates the recursion row by row, if all its rules allow that; returns whether they did."""
         limited = any(name in self.evaluation.limits for name in self.stratum.predicates)
         items = [driven(self.store, t.rule, t.forms, t.measure) for t in tasks]
@@ -233,7 +237,7 @@ class _PlainStratum:
         )
         return True
 
-    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+    def growth(self, name: str, tasks: list[Task]) -> Growth:
         """The set of a recursive predicate while it grows."""
         read = any(_reads_forms(task.forms, name) for task in tasks)
         return Growth(self.store.relations[name], read)
@@ -243,14 +247,14 @@ class _PlainStratum:
         limits = self.evaluation.limits
         return any(name in limits and len(g) >= limits[name] for name, g in self.growing.items())
 
-    def task(self, rule: Rule, forms: tuple[Form, ...]) -> _Task:
+    def task(self, rule: Rule, forms: tuple[Form, ...]) -> Task:
         bag = bool(rule.aggregates)
         pipeline = plan_pipeline(forms, body_outputs(rule), rule.types, bag)
         measure = self.evaluation.measures.measure(rule)
         runner = BodyRunner(
             self.store, rule, self.watch, self.evaluation.measures, measure, self.evaluation.jobs
         )
-        return _Task(rule, forms, pipeline, runner, measure)
+        return Task(rule, forms, pipeline, runner, measure)
 
     def set_deltas(self, added: dict[str, np.ndarray]) -> None:
         """What the last round added, as relations that the delta variants read."""
@@ -260,7 +264,7 @@ class _PlainStratum:
             orders = self.store.read_orders.get(delta, ())
             self.store.relations[delta] = Relation.build(self.store.arena, rows, arity, orders)
 
-    def round(self, tasks: list[_Task]) -> dict[str, np.ndarray]:
+    def round(self, tasks: list[Task]) -> dict[str, np.ndarray]:
         """Runs tasks on the state before the round, then adds what they derived.  Returns what was new."""
         derived: dict[str, list[np.ndarray]] = {name: [] for name in self.stratum.predicates}
         for task in tasks:
@@ -269,7 +273,7 @@ class _PlainStratum:
                 derived[head.predicate].append(rows if growing is None else growing.unseen(rows))
         return {name: self.add(name, parts) for name, parts in derived.items()}
 
-    def derive(self, task: _Task) -> Iterator[tuple[Atom, np.ndarray]]:
+    def derive(self, task: Task) -> Iterator[tuple[Atom, np.ndarray]]:
         rule = task.rule
         self.watch.doing = f"evaluating the rule at {place(rule)}"
         with self.evaluation.measures.of(rule):
@@ -304,14 +308,14 @@ class _PlainStratum:
         return new
 
 
-class _CombiningStratum(_PlainStratum):
+class _CombiningStratum(PlainStratum):
     """Recursive min or max: a key's value is replaced whenever a better one is derived."""
 
-    def driven(self, tasks: list[_Task]) -> bool:
+    def driven(self, tasks: list[Task]) -> bool:
         forms = [task.forms for task in tasks]
         return combines_by_row(self.store, self.stratum, forms) and super().driven(tasks)
 
-    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+    def growth(self, name: str, tasks: list[Task]) -> Growth:
         return Growth(self.store.relations[name], read=True, packed=name not in self.stratum.combine)
 
     def add(self, name: str, parts: list[np.ndarray]) -> np.ndarray:
@@ -328,7 +332,7 @@ class _CombiningStratum(_PlainStratum):
         self.watch.derived(len(better) - len(worse))
         return change.inserted
 
-    def derive(self, task: _Task) -> Iterator[tuple[Atom, np.ndarray]]:
+    def derive(self, task: Task) -> Iterator[tuple[Atom, np.ndarray]]:
         """An aggregation rule's body gives candidates: the aggregate is taken over all rules of the head."""
         rule = task.rule
         if not rule.aggregates or rule.heads[0].predicate not in self.stratum.combine:
@@ -342,7 +346,7 @@ class _CombiningStratum(_PlainStratum):
             for head in plain.heads:
                 yield head, head_rows(self.store, head, table, plain)
 
-    def task(self, rule: Rule, forms: tuple[Form, ...]) -> _Task:
+    def task(self, rule: Rule, forms: tuple[Form, ...]) -> Task:
         combined = rule.heads[0].predicate in self.stratum.combine
         return super().task(as_plain(rule) if rule.aggregates and combined else rule, forms)
 
@@ -356,13 +360,13 @@ class _CombiningStratum(_PlainStratum):
         super().run()
 
 
-class _SubsumingStratum(_PlainStratum):
+class _SubsumingStratum(PlainStratum):
     """In each round rows that another row subsumes are removed, so that nothing more is derived from them."""
 
     def __init__(self, program: Program, stratum: Stratum, store: Store, evaluation: Evaluation):
         super().__init__(program, stratum, store, evaluation)
         self.base: dict[str, np.ndarray] = {}  # base facts that no round has compared yet
-        self.comparisons: dict[str, list[_Task]] = {}
+        self.comparisons: dict[str, list[Task]] = {}
         for rule in stratum.subsumptions:
             (head,) = rule.heads
             tasks = [self.task(rule, forms) for forms in delta_variants(rule, {head.predicate})]
@@ -376,10 +380,10 @@ class _SubsumingStratum(_PlainStratum):
         for name in self.comparisons:
             self.store.relations.pop(delta_name(name), None)
 
-    def driven(self, tasks: list[_Task]) -> bool:
+    def driven(self, tasks: list[Task]) -> bool:
         return False
 
-    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+    def growth(self, name: str, tasks: list[Task]) -> Growth:
         if name not in self.comparisons:
             return super().growth(name, tasks)
         return Growth(self.store.relations[name], read=True, packed=False)
@@ -403,7 +407,7 @@ class _SubsumingStratum(_PlainStratum):
         return new.rows()
 
 
-class _EquivalenceStratum(_PlainStratum):
+class _EquivalenceStratum(PlainStratum):
     """Rules derive pairs, which classes absorb after each round (`dlog.ir.lower.equivalence`).
 
     What is new for the next round are the rows of members that got another representative: those of the
@@ -429,16 +433,16 @@ class _EquivalenceStratum(_PlainStratum):
             self.absorb(relation, self.store.relations[relation].rows())
         super().run()
 
-    def driven(self, tasks: list[_Task]) -> bool:
+    def driven(self, tasks: list[Task]) -> bool:
         return False
 
-    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+    def growth(self, name: str, tasks: list[Task]) -> Growth:
         known = name in self.classes_of or name in self.classes_of.values()
         return (
             Growth(self.store.relations[name], True, packed=False) if known else super().growth(name, tasks)
         )
 
-    def round(self, tasks: list[_Task]) -> dict[str, np.ndarray]:
+    def round(self, tasks: list[Task]) -> dict[str, np.ndarray]:
         self.moved.clear()
         return super().round(tasks) | self.moved
 
@@ -457,7 +461,7 @@ class _EquivalenceStratum(_PlainStratum):
         return pairs[needed]
 
 
-class _ChoosingStratum(_PlainStratum):
+class _ChoosingStratum(PlainStratum):
     """Rules derive candidates, of which some are chosen after each round (`dlog.ir.lower.choice`)."""
 
     def __init__(
@@ -482,17 +486,17 @@ class _ChoosingStratum(_PlainStratum):
                 self.opened(choice)
         super().run()
 
-    def driven(self, tasks: list[_Task]) -> bool:
+    def driven(self, tasks: list[Task]) -> bool:
         return False
 
-    def growth(self, name: str, tasks: list[_Task]) -> Growth:
+    def growth(self, name: str, tasks: list[Task]) -> Growth:
         candidates = {choice.choice.candidates for choice in self.choices.values()}
         known = name in self.choices or name in candidates
         return (
             Growth(self.store.relations[name], True, packed=False) if known else super().growth(name, tasks)
         )
 
-    def round(self, tasks: list[_Task]) -> dict[str, np.ndarray]:
+    def round(self, tasks: list[Task]) -> dict[str, np.ndarray]:
         added = super().round(tasks)
         for name, choice in self.choices.items():
             if choice.choice.candidates in added:
@@ -500,7 +504,7 @@ class _ChoosingStratum(_PlainStratum):
                 self.watch.derived(len(added[name]))
         return added
 
-    def rounds(self, recursive: list[_Task], added: dict[str, np.ndarray]) -> None:
+    def rounds(self, recursive: list[Task], added: dict[str, np.ndarray]) -> None:
         super().rounds(recursive, added)
         nothing = {name: rows[:0] for name, rows in added.items()}
         super().rounds(recursive, nothing | {name: self.opened(c) for name, c in self.choices.items()})

@@ -115,6 +115,9 @@ def _title(number: int, stratum: Stratum) -> str:
         how = f"{when} removes rows of {compared} that another row subsumes"
     elif stratum.combine:
         how = "recursive, " + ", ".join(f"{op} per key of {name}" for name, op in stratum.combine.items())
+    elif stratum.totals:
+        totals = ", ".join(f"{op} of {name}" for name, op in stratum.totals.items())
+        how = f"recursive, in rounds, in which groups with new contributions are added up again: {totals}"
     return f"stratum {number}: {names} ({how})"
 
 
@@ -157,7 +160,8 @@ def _driven(store: Store, stratum: Stratum) -> list[Driven | None]:
         for forms in delta_variants(rule, names):
             items.append(driven(store, rule, forms, RuleMeasure(rule)))
             variants.append(forms)
-    if stratum.subsumptions or (stratum.combine and not combines_by_row(store, stratum, variants)):
+    in_rounds = bool(stratum.subsumptions or stratum.totals)
+    if in_rounds or (stratum.combine and not combines_by_row(store, stratum, variants)):
         return [None]
     return items
 

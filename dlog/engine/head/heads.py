@@ -24,6 +24,7 @@ from dlog.errors import DataError, FunctionError
 from dlog.ir.analysis.projection import stored_as
 from dlog.ir.rules import Aggregate, Atom, Const, Form, Rule, Var, concat_keys
 from dlog.planning.pipeline import Join, Pipeline
+from dlog.planning.versions import declared_name
 from dlog.storage.values import decode_value
 from dlog.values import INT, Type
 
@@ -48,7 +49,7 @@ def head_rows(store: Store, head: Atom, table: Table, rule: Rule) -> np.ndarray:
     """Rows of codes for one head, in the predicate's column order; not yet distinct."""
     if rule.aggregates:
         table = _with_values(head, table)
-    columns = store.predicates[head.predicate].columns
+    columns = store.predicates[declared_name(head.predicate)].columns
     names = [a.name if isinstance(a, Var) else "" for a in head.args]
     base = _shared_base(table, names)
     if base is not None and all(stored_as(rule, a, c.type) for a, c in zip(head.args, columns, strict=True)):

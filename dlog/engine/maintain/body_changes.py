@@ -269,7 +269,7 @@ def missing_orders(store: Store, uses: Iterable[AtomUse]) -> tuple[int, float]:
             needed.setdefault(base_name(use.predicate), set()).add(together)
     count, size = 0, 0.0
     for name, requirements in needed.items():
-        arity, existing = store.predicates[name].arity, list(store.orders(name))
+        arity, existing = len(store.column_types(name)), list(store.orders(name))
         chosen = choose_orders(arity, sorted(requirements, key=str), existing)
         new = len(chosen.orders) - len(existing)
         count += new

@@ -13,7 +13,7 @@ from dataclasses import dataclass, field, replace
 from functools import cached_property
 
 from dlog.engine.maintain.body_changes import assignments
-from dlog.engine.maintain.rule_strategy import Method, RuleChoice
+from dlog.engine.maintain.rule_strategy import Method, RuleChoice, RuleStrategy
 from dlog.engine.maintain.strategies import REGISTRY, Entry
 from dlog.engine.maintain.strategy import Strategy
 from dlog.engine.state.store import Store
@@ -29,6 +29,7 @@ PER_BYTE = 1e-8  # so that memory decides only where times are about equal
 RECURSIVE = "it is recursive"
 SUBSUMES = "rows that were removed come back when the rows that subsume them go"
 EQUIVALENCE = "it is an equivalence relation"
+TOTALS = "it has recursive sums or counts, which may support themselves"
 MEMORY = "its rows depend on those that it had"
 SEQUENCE = "it is a sequence"
 NOT_STORED = "the relation of its head is not stored"
@@ -107,7 +108,8 @@ class Question:
 
     @cached_property
     def has_calls(self) -> bool:
-        return any(next(calls(rule.body), None) is not None for rule in self.stratum.rules)
+        rules = (*self.stratum.rules, *self.stratum.subsumptions)
+        return any(next(calls(rule.body), None) is not None for rule in rules)
 
     @cached_property
     def uncalled(self) -> str | None:
@@ -188,6 +190,13 @@ def choose(question: Question) -> Strategy:
     raise AssertionError("the last resort never refuses")
 
 
+def made_by_rule(question: Question) -> RuleStrategy:
+    """The first strategy of those that are chosen rule by rule.  REQUIRES: the stratum is not recursive."""
+    entry = next(entry for entry in REGISTRY if entry.by_rule)
+    strategy: RuleStrategy = entry.offers.make(entry.name, replace(question, requested=entry.name))
+    return strategy
+
+
 def _candidates(question: Question) -> Iterator[Entry]:
     """Best first."""
     entries = [entry for entry in _entries(question) if not entry.last_resort]
@@ -224,6 +233,8 @@ def _is_concerned(entry: Entry, question: Question) -> bool:
         return bool(question.classes)
     if entry.sequences:
         return question.stratum.sequence is not None
+    if entry.subsumptions:
+        return bool(question.stratum.subsumptions)
     if entry.memory:
         return bool(question.remembered)
     return question.has_calls or not entry.calls
@@ -241,12 +252,20 @@ def _refusal(entry: Entry, question: Question) -> str | None:
         return MEMORY
     if question.stratum.sequence is not None and not entry.sequences:
         return SEQUENCE
-    subsumes = bool(question.stratum.subsumptions) and not entry.last_resort
-    reason = SUBSUMES if subsumes else _unlike_calls(entry, question)
+    reason = _peculiar(entry, question) or _unlike_calls(entry, question)
     reason = reason or entry.offers.refuse(entry.name, question)
     if reason is not None and not entry.on_request:
         question.refusals.append(Refusal(entry.name, reason))
     return reason
+
+
+def _peculiar(entry: Entry, question: Question) -> str | None:
+    """Why a stratum of a kind that most strategies cannot maintain is refused."""
+    if entry.last_resort:
+        return None
+    if question.stratum.subsumptions and not entry.subsumptions:
+        return SUBSUMES
+    return TOTALS if question.stratum.totals and not entry.totals else None
 
 
 def _unlike_calls(entry: Entry, question: Question) -> str | None:

@@ -48,7 +48,7 @@ def identity(stratum: Stratum) -> object:
         )
         for r in (*stratum.rules, *stratum.subsumptions)
     )
-    return stratum.predicates, rules, tuple(sorted(stratum.combine.items()))
+    return stratum.predicates, rules, tuple(sorted({**stratum.totals, **stratum.combine}.items()))
 
 
 def needed_for_memory(program: Program) -> frozenset[str]:

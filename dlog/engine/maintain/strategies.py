@@ -33,6 +33,8 @@ class Entry:
     on_request: bool = False  # its method is chosen for a rule only if the user asks for it
     changes_only: bool = False  # whether it finds the change of a head whose relation is not stored
     classes: bool = False  # whether it maintains the classes of equivalence relations
+    subsumptions: bool = False  # whether it maintains predicates with a subsumption
+    totals: bool = False  # whether it maintains recursive sums and counts
     memory: bool = False  # whether it maintains predicates whose rows depend on those that they had
     calls: bool = False  # whether it calls functors
     sequences: bool = False  # whether it maintains sequences
@@ -54,6 +56,7 @@ REGISTRY = (
     Entry("stages", "stages", selectable=False),
     Entry("calls", "calls", selectable=False, calls=True),
     Entry("classes", "classes", selectable=False, classes=True),
+    Entry("subsumptions", "subsumptions", selectable=False, subsumptions=True),
     Entry("numbering", "numbering", selectable=False, sequences=True),
     Entry("choices", "choices", selectable=False, memory=True),
     Entry("autonumbers", "autonumbers", selectable=False, memory=True),
@@ -63,6 +66,7 @@ REGISTRY = (
         selectable=False,
         last_resort=True,
         classes=True,
+        subsumptions=True,
         sequences=True,
         memory=True,
     ),

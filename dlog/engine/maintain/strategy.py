@@ -123,13 +123,16 @@ class Cycle:
         A column order that a plan added to an old version is added to the new one, too, so that it is not
         made again in every transaction.
         """
-        relations = self.store.relations
         for name in self.changes:
-            before, after = relations.get(old_name(name)), relations[name]
-            for order in self.store.read_orders.get(old_name(name), ()):
-                if before is not None and order in before.orders:
-                    after.add_order(order)
+            self.carry_orders(name)
         self.drop_versions()
+
+    def carry_orders(self, name: str) -> None:
+        """Add the column orders of the old version of a predicate that plans have read to the new one."""
+        before, after = self.store.relations.get(old_name(name)), self.store.relations[name]
+        for order in self.store.read_orders.get(old_name(name), ()):
+            if before is not None and order in before.orders:
+                after.add_order(order)
 
     def drop_versions(self) -> None:
         """Only new versions stay.  O(versions)."""

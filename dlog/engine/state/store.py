@@ -20,7 +20,7 @@ from dlog.ir.rules import Const, Predicate
 from dlog.planning.indices import Requirement
 from dlog.planning.options import Options
 from dlog.planning.sub_joins import Decomposition
-from dlog.planning.versions import base_name, is_earlier, is_old
+from dlog.planning.versions import base_name, declared_name, is_earlier, is_old
 from dlog.storage.arena.arena import Arena
 from dlog.storage.dictionary.dictionary import Dictionary
 from dlog.storage.index.index import Index
@@ -92,7 +92,7 @@ class Store:
         return other
 
     def column_types(self, name: str) -> Sequence[Type]:
-        return [c.type for c in self.predicates[base_name(name)].columns]
+        return [c.type for c in self.predicates[declared_name(name)].columns]
 
     def index(self, name: str, columns: Sequence[int]) -> Index:
         """An index of a relation that begins with the given columns; built if there is none.
@@ -136,7 +136,7 @@ class Store:
         """
         n = self.rows(name)
         if name not in self.relations:
-            return [(1.0, 1.0)] * self.predicates[base_name(name)].arity
+            return [(1.0, 1.0)] * self.predicates[declared_name(name)].arity
         known = self._estimates.get(name)
         if known is None or not known[0] <= n * STALE or n > known[0] * 1.5:
             known = (n, _column_estimates(self.relations[name], n))

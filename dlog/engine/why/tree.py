@@ -18,6 +18,7 @@ from dlog.engine.view import View, interruptible
 from dlog.engine.why.alternatives import Alternative, Bodies
 from dlog.engine.why.equivalence import connecting_pairs, refuse_recursive
 from dlog.engine.why.founded import Founded, Instance, Key, is_base
+from dlog.engine.why.rounds import Rounds
 from dlog.ir.rules import Atom, Form, Predicate, Rule, Stratum, Var
 from dlog.storage.values import decode_value
 from dlog.values import Type
@@ -48,7 +49,7 @@ class Derivation:
     By number: its only part is the assignment that has the number.
     By equivalence: `parts` are pairs that connect its two members.  By a rule: `forms` are the body's,
     `parts` the premise for each of them, under `binding`.  By an aggregate: the first `assignments` of
-    `total`.  `replaced`: a value of a recursive min or max that held for a while, and has been replaced by a
+    `total`.  `replaced`: a value of a recursive aggregate that held for a while, and has been replaced by a
     better one since, or a row that another row subsumes.
     """
 
@@ -87,6 +88,8 @@ class _Tree:
         self.nodes: dict[Key, Derivation] = {}
         self.pending: list[Key] = []
         self.founded: dict[str, Founded] = {}
+        self.rounds: dict[str, Rounds] = {}
+        self.watch = watch
         self.strata: dict[str, Stratum] = {p: s for s in view.program.strata for p in s.predicates}
 
     def build(self, key: Key) -> Derivation:
@@ -139,19 +142,40 @@ class _Tree:
             node.parts = [self.node((sequence.rows, source))]
             return
         refuse_recursive(self.view.program, self.strata[name])
+        if self.strata[name].totals:
+            self.support_by_rounds(node, key)
+            return
         founded = self.founded_in(name)
         if not founded.prove(key):
             raise AssertionError(f"{name}{node.row} holds and has no derivation")
         support = founded.of(key)
         if isinstance(support, Instance):
-            node.by, node.rule = "rule", support.alternative.rule
-            node.forms = support.alternative.forms
-            node.binding = self.binding(node.rule, support.table, support.index)
-            node.parts = self.parts(support.alternative, support.table, support.index)
+            self.by_rule(node, support.alternative, support.table, support.index)
         else:
             assert support is not None
             node.by, node.rule = "aggregate", support[0]
-            self.aggregate(node, support[1], np.array(row, np.int64))
+            self.aggregate(node, support[1], np.array(row, np.int64), self.bodies)
+
+    def support_by_rounds(self, node: Derivation, key: Key) -> None:
+        """The same in a stratum with recursive sums or counts."""
+        name, row = key
+        stratum = self.strata[name]
+        first = stratum.predicates[0]
+        if first not in self.rounds:
+            self.rounds[first] = Rounds(self.view.program, stratum, self.view.store, self.watch)
+        rounds = self.rounds[first]
+        bodies, aggregation = rounds.before(name, row), rounds.aggregation(name)
+        if aggregation is None:
+            way, table = rounds.instance(bodies, name, row)
+            self.by_rule(node, way, table, 0)
+        else:
+            node.by, node.rule = "aggregate", aggregation[0]
+            self.aggregate(node, aggregation[1], np.array(row, np.int64), bodies)
+
+    def by_rule(self, node: Derivation, way: Alternative, table: Table, index: int) -> None:
+        node.by, node.rule, node.forms = "rule", way.rule, way.forms
+        node.binding = self.binding(way.rule, table, index)
+        node.parts = self.parts(way, table, index)
 
     def founded_in(self, name: str) -> Founded:
         """One search for each stratum, so that proofs of several of its facts are consistent."""
@@ -170,14 +194,14 @@ class _Tree:
             for f in way.forms
         ]
 
-    def aggregate(self, node: Derivation, head: Atom, row: np.ndarray) -> None:
-        """The assignments of a group; for min and max those that attain it."""
+    def aggregate(self, node: Derivation, head: Atom, row: np.ndarray, bodies: Bodies) -> None:
+        """The assignments of a group in some state; for min and max those that attain it."""
         assert node.rule is not None
-        table = self.bodies.assignments(node.rule, head, row)
+        table = bodies.assignments(node.rule, head, row)
         node.total = table.n
         for index in self.shown(node, table):
             one = table.take(np.array([index]))
-            way, found = self.bodies.extension(node.rule, head, one)
+            way, found = bodies.extension(node.rule, head, one)
             assignment = Assignment(self.binding(way.rule, found, 0), way.forms)
             assignment.parts = self.parts(way, found, 0)
             node.assignments.append(assignment)

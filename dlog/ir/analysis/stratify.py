@@ -3,21 +3,25 @@ are allowed.
 
 A rule that removes rows, a subsumption, belongs to the stratum of its head; what else it reads comes before.
 
-Positive recursion is allowed.  Recursive min and max are allowed as far as `monotone` permits.  Any other
-cycle through negation or aggregation is an error that shows the cycle.
+Positive recursion is allowed.  Recursive min and max are allowed as far as `monotone` permits, recursive sums
+and counts as far as `totals` does.  Any other cycle through negation or aggregation is an error that shows
+the cycle.
 """
 
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass
+from functools import partial
 
 import rustworkx
 
 from dlog.aggregates import AGGREGATES
 from dlog.errors import Diagnostics, place
 from dlog.ir.analysis.monotone import check_monotone
+from dlog.ir.analysis.non_negative import NonNegative
+from dlog.ir.analysis.totals import check_totals, totals_of, without_nothing
 from dlog.ir.lower.aggregates import is_domain, used_by
 from dlog.ir.lower.quantify import with_heads
 from dlog.ir.rules import Atom, Predicate, Rule, Stratum
@@ -40,9 +44,14 @@ class Edge:
 
 
 def stratify(
-    predicates: dict[str, Predicate], rules: list[Rule], diagnostics: Diagnostics
+    predicates: dict[str, Predicate],
+    rules: list[Rule],
+    diagnostics: Diagnostics,
+    constraints: Iterable[Rule] = (),
 ) -> tuple[Stratum, ...]:
-    """Strata in an order in which each depends only on itself and those before it.  O(predicates + uses)."""
+    """Strata in an order in which each depends only on itself and those before it.  O(predicates + uses).
+
+    `constraints` are the rules that derive violations: what they bound, recursive sums may add up."""
     edges = [edge for rule in rules for edge in _edges(rule, predicates)]
     inside: dict[str, list[Edge]] = defaultdict(list)
     by_head: dict[str, list[Rule]] = defaultdict(list)
@@ -58,7 +67,8 @@ def stratify(
             members = set(component)
             within = [e for name in component for e in inside[name] if e.body in members]
             ordered = [own[i] for i in sorted(own)]
-            strata.append(_stratum(component, ordered, within, predicates, diagnostics))
+            bounds = partial(NonNegative, predicates, rules, constraints)
+            strata.append(_stratum(component, ordered, within, predicates, bounds, diagnostics))
     return tuple(strata)
 
 
@@ -67,13 +77,18 @@ def _stratum(
     rules: list[Rule],
     edges: list[Edge],
     predicates: dict[str, Predicate],
+    bounds: Callable[[Mapping[str, str]], NonNegative],
     diagnostics: Diagnostics,
 ) -> Stratum:
     subsumptions = tuple(rule for rule in rules if rule.removes)
     rules = [rule for rule in rules if not rule.removes]
     restricted = [part for rule in rules for part in _restricted(rule, component, bool(edges))]
     combine = _combine(restricted) if edges else {}
-    forbidden = [e for e in edges if _is_forbidden(e, combine, predicates)]
+    totals = totals_of(restricted) if edges else {}
+    forbidden = [e for e in edges if _is_forbidden(e, {**totals, **combine}, predicates)]
+    known = bounds(totals)
+    if totals and not forbidden:
+        restricted = [without_nothing(rule, totals, known) for rule in restricted]
     if forbidden:
         _report_cycle(forbidden[0], edges, predicates, diagnostics)
     elif subsumptions and combine:
@@ -82,12 +97,39 @@ def _stratum(
         _report_combined(combine, predicates[names[0]], diagnostics)
     elif subsumptions and (names := [n for n in component if predicates[n].equivalence is not None]):
         _report_subsumed(subsumptions[0], predicates[names[0]], diagnostics)
+    elif totals:
+        _check_totals(restricted, totals, known, combine, subsumptions, predicates, diagnostics)
     elif names := [n for n in component if predicates[n].choice is not None]:
         _check_choice(names[0], component, predicates, combine, subsumptions, diagnostics)
     else:
         for rule in restricted:
             check_monotone(rule, combine, diagnostics)
-    return Stratum(component, tuple(restricted), bool(edges), combine, subsumptions)
+    return Stratum(component, tuple(restricted), bool(edges), combine, subsumptions, totals)
+
+
+def _check_totals(
+    rules: list[Rule],
+    totals: dict[str, str],
+    known: NonNegative,
+    combine: dict[str, str],
+    subsumptions: tuple[Rule, ...],
+    predicates: dict[str, Predicate],
+    diagnostics: Diagnostics,
+) -> None:
+    """Totals depend on themselves through plain rules only."""
+    (name, op), *_ = totals.items()
+    classes = [predicates[r.heads[0].predicate].equivalence for r in rules]
+    others = [f"the {other} of {n}" for n, other in combine.items()]
+    others += [f"the subsumption of {r.heads[0].predicate}" for r in subsumptions]
+    others += [f"the equivalence relation {relation}" for relation in classes if relation is not None]
+    chosen = [n for r in rules if predicates[n := r.heads[0].predicate].choice is not None]
+    others += [f"the choice domain of {n}" for n in chosen]
+    if not others:
+        check_totals(rules, totals, predicates, known, diagnostics)
+        return
+    span = next(r.span for r in rules if r.heads[0].predicate == name)
+    message = f"the recursive {op} of {name} and {others[0]} depend on each other"
+    diagnostics.error(message, span, f"derive one of them from predicates that do not depend on {name}")
 
 
 def _check_choice(
@@ -221,7 +263,8 @@ def _report_cycle(
     if any(is_domain(step.body) for step in whole):
         help += "; the aggregate's outer variables must get their values from outside the cycle"
     function = AGGREGATES.get(edge.kind)
-    if function is not None and function.is_recursive and not predicates[path[0].head].is_functional:
+    may_recur = function is not None and (function.is_recursive or function.grows)
+    if may_recur and not predicates[path[0].head].is_functional:
         help += f"; a recursive {edge.kind} is the value of a function, as in {path[0].head}[...] = x"
     if edge.kind == AUTOINC:
         help += "; a number is given when all assignments of a rule are known"

@@ -105,7 +105,9 @@ class _Maker:
         }
         self.columns = {name: restrictable(program, name) for name in self.derived}
         self.restrictions: dict[str, set[Restriction]] = defaultdict(set)
-        for name in self.derived & (self.switches.never | self.based & _combined(program)):
+        for name in self.derived & (
+            self.switches.never | self.based & _combined(program) | _totalled(program)
+        ):
             self.columns[name] = frozenset()
 
     def run(self) -> Rewriting:
@@ -117,7 +119,8 @@ class _Maker:
             culprits = _culprits(program, self.program, self.origins())
             if not culprits:
                 diagnostics = Diagnostics()
-                strata = stratify(program.predicates, list(program.rules), diagnostics)
+                rules, constraints = list(program.rules), self.program.constraint_rules
+                strata = stratify(program.predicates, rules, diagnostics, constraints)
                 if not diagnostics.errors:
                     return self.result(replace(program, strata=strata), parts)
                 culprits = set(self.origins().values())  # a value of a recursive min or max was passed on
@@ -312,6 +315,11 @@ def _combined(program: Program) -> set[str]:
     return {name for stratum in program.strata for name in stratum.combine}
 
 
+def _totalled(program: Program) -> set[str]:
+    """A restriction would make a recursive sum depend on the demand for it."""
+    return {name for stratum in program.strata if stratum.totals for name in stratum.predicates}
+
+
 # Cycles that the original program does not have
 
 
@@ -325,7 +333,7 @@ def _culprits(new: Program, old: Program, origins: Mapping[str, str]) -> set[str
     for head, atom in _delicate(new):
         if component[head.predicate] == component[atom.predicate]:
             ends = {origins.get(a.predicate, a.predicate) for a in (head, atom)}
-            if not any(ends <= set(s.predicates) and ends & set(s.combine) for s in old.strata):
+            if not any(ends <= set(s.predicates) and ends & {*s.combine, *s.totals} for s in old.strata):
                 restricted = members[component[head.predicate]]
                 culprits |= ends & restricted or restricted
     return culprits

@@ -137,6 +137,8 @@ def _not_shared(shape: Shape, stratum: Stratum) -> str:
         return "which rows .limitsize leaves depends on the order in which they are derived"
     if stratum.subsumptions:
         return "its subsumption compares all rows"
+    if stratum.totals:
+        return "a recursive sum or count needs all contributions to a group in each round"
     for name in shape.program.remembered_in(stratum):
         if shape.program.predicates[name].numbering is not None:
             return "autoinc() counts in one process"

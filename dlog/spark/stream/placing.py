@@ -75,6 +75,11 @@ def _refuse_program(program: Program) -> None:
             "a program with subsumption cannot be sharded: a row of one shard may subsume a row of another",
             help="leave --shards out: one engine",
         )
+    if any(stratum.totals for stratum in program.strata):
+        raise PlanError(
+            "a program with recursive sums or counts cannot be sharded: each round needs whole groups",
+            help="leave --shards out: one engine",
+        )
     for name in program.equivalences:
         raise PlanError(
             f"{name} is an equivalence relation, which cannot be sharded: any pair may join two classes",

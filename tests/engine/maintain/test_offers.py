@@ -48,12 +48,22 @@ def all_but(*special: str) -> list[str]:
 
 def test_every_strategy_answers_in_the_order_of_the_list() -> None:
     for source in (STAR, REACH, "p(x) <- a(x).  a(1)."):
-        assert [*said(question(source))] == all_but("calls", "classes", "numbering")
+        assert [*said(question(source))] == all_but("calls", "classes", "numbering", "subsumptions")
     asked = question(".decl same(x: number, y: number) eqrel  same(1, 2).")
-    assert [*said(asked)] == all_but("calls", "numbering")
+    assert [*said(asked)] == all_but("calls", "numbering", "subsumptions")
+    asked = question("p(1).  p(x) <= p(y) :- y < x.")
+    assert [*said(asked)] == all_but("calls", "classes", "numbering")
     asked = question("a(1).  f[i] = x <- seq<<>> a(x).")
     asked = replace(asked, stratum=next(s for s in asked.program.strata if s.sequence is not None))
-    assert [*said(asked)] == all_but("calls", "classes")
+    assert [*said(asked)] == all_but("calls", "classes", "subsumptions")
+
+
+def test_a_subsumption_is_maintained_where_nothing_is_recursive() -> None:
+    answers = said(question("p(x) <- a(x).  a(1).  p(x) <= p(y) :- y < x."))
+    offers = {name for name, one in answers.items() if isinstance(one, Offer)}
+    assert offers == {"subsumptions", "from scratch"}
+    recursive = question("p(x) <- a(x).  p(x) <- p(y), x = y - 1, x > 0.  a(1).  p(x) <= p(y) :- y < x.")
+    assert "each round" in said(recursive)["subsumptions"].reason
 
 
 def test_a_rule_without_recursion() -> None:

@@ -132,15 +132,23 @@ def test_flows_that_are_monotone(flow: str) -> None:
         ("p(x) <- g(x), !p(x).", "p depends on its own negation"),
         ("p(x) <- g(x), !q(x). q(x) <- p(x).", "p depends on its own negation"),
         ("p(x) <- g(x), !(e(x, y), p(y)).", "p depends on its own negation"),
-        ("p[x] = n <- agg<<n = count()>> p[x] = y, e(x, y).", "p depends on its own count"),
-        ("p[x] = n <- agg<<n = sum(y)>> q(x, y). q(x, y) <- p[x] = y.", "p depends on its own sum"),
-        ("p(x) <- g(x), n = count : { p(x) }, n > 0.", "p depends on its own count"),
+        ("p(x, n) <- agg<<n = count()>> p(x, y), e(x, y).", "p depends on its own count"),
+        ("p(x, n) <- agg<<n = sum(y)>> q(x, y). q(x, y) <- p(x, y).", "p depends on its own sum"),
+        (
+            "p[x] = n <- agg<<n = count()>> p[x] = y, e(x, y).",
+            "the recursive count is not monotone: the value y is looked up in e",
+        ),
+        (
+            "p[x] = n <- agg<<n = sum(y)>> q(x, y), y > 0. q(x, y) <- p[x] = y.",
+            "the recursive sum is not monotone: y, which grows, becomes a key of q",
+        ),
+        ("p(x) <- g(x), n = count : { p(x) }, n > 0.", None),
         (
             "p(x, n) <- g(x), n = max y : { p(x, y) }.",
             "the recursive max is not monotone: the value n becomes a key of p",
         ),
         ("p[x] = n, q[x] = k <- agg<<n = min(y), k = sum(y)>> p[x] = y.", None),
-        ("p[x] = k, q[x] = n <- agg<<n = min(y), k = sum(y)>> p[x] = y.", "p depends on its own sum"),
+        ("p[x] = k, q[x] = n <- agg<<n = min(y), k = sum(y)>> p[x] = y.", None),
     ],
 )
 def test_cycles(text: str, message: str | None) -> None:

@@ -93,7 +93,7 @@ class SetHead:
 
     @property
     def _arity(self) -> int:
-        return self.store.predicates[self.name].arity
+        return len(self.store.column_types(self.name))
 
     # State
 

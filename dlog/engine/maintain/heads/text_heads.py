@@ -28,6 +28,7 @@ from dlog.heads.lookup import look_up
 from dlog.ir.analysis.projection import stored_as
 from dlog.ir.rules import Atom, Rule, Var
 from dlog.jit import Words
+from dlog.planning.versions import declared_name
 from dlog.storage.index.batch import Change
 from dlog.storage.relation.deferred import DeferredChange, DeferredRelation, Shown
 from dlog.storage.relation.relation import Relation
@@ -41,7 +42,7 @@ MOST_PARTS = 64  # of touched groups, before they are put together
 def has_texts(store: Store, rule: Rule, kept: PartitionedAggregate, head: Atom) -> bool:
     """Whether versions of a head may be deferred: joining texts is all that its rows still need, it cannot
     fail, and a row is found by its group."""
-    groups, predicate = rule.groups, store.predicates[head.predicate]
+    groups, predicate = rule.groups, store.predicates[declared_name(head.predicate)]
     first = [a.name for a in head.args[: len(groups)] if isinstance(a, Var)]
     pairs = zip(head.args, store.column_types(head.predicate), strict=True)
     return (

@@ -1,0 +1,1 @@
+"""Subsumption without recursion: the rows with those that are subsumed, and which of them are."""
