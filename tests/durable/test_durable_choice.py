@@ -15,7 +15,7 @@ import pytest
 
 import dlog
 from dlog.durable.dump import dump
-from tests.oracle.memory import memory_of
+from tests.engine.remembered import memory_of
 
 PROGRAM = """\
 .decl edge(v: number, u: symbol)

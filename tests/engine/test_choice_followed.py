@@ -14,11 +14,12 @@ import dlog
 from dlog.ir.rules import Program
 from tests.engine.followed import apply
 from tests.engine.machine import WAYS, check_commit, contents, ways
+from tests.engine.remembered import memory_of
 from tests.examples import relaxed
 from tests.oracle.changes import Transaction, apply_all, transactions
 from tests.oracle.choices import choices
 from tests.oracle.compare import same_program
-from tests.oracle.memory import check_memory, check_stays, memory_of, numbers
+from tests.oracle.memory import check_memory, check_stays, numbers
 from tests.oracle.naive import Facts, base_facts, evaluate, evaluate_base
 
 

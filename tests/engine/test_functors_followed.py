@@ -10,9 +10,9 @@ from hypothesis.stateful import run_state_machine_as_test
 import dlog
 from dlog.engine.maintain.strategies import SELECTABLE
 from dlog.engine.maintain.trace.offer import TRACE
+from tests.engine.functors import IMPLEMENTATIONS
 from tests.engine.machine import Seen, machine
 from tests.engine.mixed import MIXED
-from tests.oracle.functors import IMPLEMENTATIONS
 from tests.oracle.programs import ALL
 
 STRATEGIES = (None, *sorted(SELECTABLE), MIXED)

@@ -12,29 +12,13 @@ base facts, then what rules derive without the recursion, then round by round, e
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterable
-from typing import TYPE_CHECKING
 
 from dlog.ir.rules import Choice, Program
 
-from .values import Row, canonical, order
-
-if TYPE_CHECKING:
-    import dlog
+from .values import Row, order
 
 Rows = set[Row]
 Facts = dict[str, Rows]
-
-
-def memory_of(db: dlog.Database) -> Facts:
-    """What a database remembers, from its relations."""
-    from dlog.engine.commit.result import Result
-
-    found = {}
-    for name in db.program.remembered:
-        rows = db.relation(name).rows()
-        result = Result(name, db.program.predicates[name].columns, rows, db.store.dictionary)
-        found[name] = {tuple(map(canonical, row)) for row in result.rows()}
-    return found
 
 
 def check_memory(program: Program, facts: Facts, base: Facts, memory: Facts) -> None:

@@ -12,7 +12,7 @@ import dlog
 from dlog.apply import Options, apply_file
 from dlog.engine.commit.printed_facts import fact_text
 from dlog.planning.options import ENVIRONMENT
-from tests.oracle.memory import memory_of
+from tests.engine.remembered import memory_of
 from tests.oracle.naive import evaluate, evaluate_base
 from tests.oracle.shipped import PROGRAMS, read_inputs
 from tests.planning.test_planning_features import SETTINGS
