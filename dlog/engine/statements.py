@@ -63,6 +63,8 @@ def with_modes(tree: ast.Program, program: Program, modes: Mapping[str, str]) ->
     """A checked program with more `.materialize` directives."""
     if not modes:
         return tree, program
+    if not isinstance(modes, Mapping):
+        raise DataError(f"materialize is {modes!r}", help='give each predicate its mode: {"p": "on_read"}')
     for name in modes:
         if name not in program.predicates:
             raise DataError(f"unknown predicate {name}", help=did_you_mean(name, program.predicates))
