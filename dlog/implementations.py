@@ -162,8 +162,14 @@ def implementation(name: str, code: Any) -> Implementation:
     if isinstance(code, Implementation):
         return code
     if isinstance(code, type):
-        return AggregateClass(name, _with_methods(code))
+        return AggregateClass(name, _with_methods(code), _is_vectorized(code))
     return Function(name, _plain(code), _way(code, False, False))
+
+
+def _is_vectorized(code: type) -> bool:
+    """Whether a decorator has said so of a class: it returns the class as it is."""
+    made = REGISTERED.values()
+    return any(isinstance(one, AggregateClass) and one.code is code and one.vectorized for one in made)
 
 
 @dataclass

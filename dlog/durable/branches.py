@@ -102,15 +102,25 @@ class Branching(engine.Database):
         """Switch to the head of another branch: transactions and queries refer to that one from now on.
 
         Derived rows are cached while the database is open, so switching back and forth computes none.  The
-        first transaction on it that touches a rule builds the state of its strategy.
+        first transaction on it that touches a rule builds the state of its strategy.  If what subscribers
+        follow cannot be computed there, the branch stays what it was.
         """
         with self._lock:
             if self.pending:
                 self.complete()
-            moment = self._timeline.require(name)
-            shown = begun(self._shown_of(moment), self)
-            self.current_branch = name
-            self._take_up(shown)
+            before = self.current_branch
+            self._switch(name)
+            try:
+                if self._maintenance.modes and not self.pending:
+                    self._attend()
+            except BaseException:
+                self._switch(before)
+                raise
+
+    def _switch(self, name: str) -> None:
+        shown = begun(self._shown_of(self._timeline.require(name)), self)
+        self.current_branch = name
+        self._take_up(shown)
 
     def _take_up(self, shown: Shown) -> None:
         store = self.store

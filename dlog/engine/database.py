@@ -178,17 +178,31 @@ class Database(Evaluated):
         """The text of each block by name."""
         return blocks_of(self.tree)
 
+    @uninterrupted
     def subscribe(self, predicate: str, callback: Callable[[Change], None]) -> Subscription:
         """Calls back after every commit that changes a predicate.  `close()` of what is returned ends it.
 
         A callback may read the database and start transactions.  If one raises, the commit remains valid, the
-        others are still called, and the committer gets a SubscriberError.
+        others are still called, and the committer gets a SubscriberError.  A predicate whose rows are not
+        stored is evaluated as far as its changes need; if that fails, nobody has subscribed.
         """
         self.require(predicate)
         if self.program.predicates[predicate].is_equivalence:
             message = f"{predicate} is an equivalence relation, whose changes are not computed"
             raise DataError(message, help="subscribe to a predicate with a rule that reads it")
-        return self._subscribers.add(predicate, callback)
+        subscription = self._subscribers.add(predicate, callback)
+        if self._maintenance.modes and not self.pending:
+            self._begin_subscription(subscription)
+        return subscription
+
+    def _begin_subscription(self, subscription: Subscription) -> None:
+        """Now, and not in the next transaction, which may be the one that repairs what cannot be computed."""
+        try:
+            with self._lock:
+                self._attend()
+        except BaseException:
+            subscription.close()
+            raise
 
     @uninterrupted
     def snapshot(self) -> View:

@@ -190,7 +190,7 @@ class _Rewriting:
         """Notes an event that fits its predicate, and reports another."""
         predicate = self.known.get(atom.name)
         if predicate is None:
-            self.unknown(atom.name, atom)
+            self.unknown(atom.name, atom, is_function)
         elif predicate.is_functional != is_function:
             form = f"{atom.name}[...] = x" if predicate.is_functional else f"{atom.name}(...)"
             what = "a function" if predicate.is_functional else "a relation, not a function"
@@ -202,8 +202,9 @@ class _Rewriting:
             self.events[atom.name] = None
             self.read[atom.name] = None
 
-    def unknown(self, name: str, node: ast.Node) -> None:
-        help = did_you_mean(name, self.known, f"declare it first, as in {name}(x) -> int(x).")
+    def unknown(self, name: str, node: ast.Node, is_function: bool = False) -> None:
+        form = f"{name}[x] = y -> int(x), int(y)." if is_function else f"{name}(x) -> int(x)."
+        help = did_you_mean(name, self.known, f"declare it first, as in {form}")
         self.diagnostics.error(f"unknown predicate {name}", node.span, help)
 
     # What belongs to all of them

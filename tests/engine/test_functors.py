@@ -402,7 +402,7 @@ def test_an_aggregate_without_erase_and_one_on_arrays() -> None:
             assert isinstance(x, np.ndarray)
             self.value = max(int(x.max()), self.value)
 
-    for db in (opened(BOTH, f=Greatest), dlog.Database(source=BOTH)):
+    for db in (opened(BOTH, f=Greatest), dlog.Database(source=BOTH), opened(BOTH, f=OfArrays)):
         db.apply(insert={"q": [(1, 5), (1, 7), (2, 3)]})
         db.execute("+q(2, 4). -q(1, 7).")
         assert db["p"].rows() == [(1, 5), (2, 4)]

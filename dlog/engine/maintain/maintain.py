@@ -329,7 +329,7 @@ class Maintenance:
         is_idle = self.is_idle(number, store)
         mode = list(explain_mode(self.modes, self.program, number, is_idle))
         if is_idle:
-            return mode
+            return [*mode, *self._explain_idle(number, store, all)]
         if self.is_absorbed(number, store):
             return [f"absorbed by {', '.join(self._names_above(number))}: evaluated when something reads it"]
         strategy = self.strategy(number, store)
@@ -348,6 +348,17 @@ class Maintenance:
             offers = all_offers(self.question(number, store))
             lines += [f"  {line}" for line in explain_offers(offers, strategy.offered_as)]
         return lines
+
+    def _explain_idle(self, number: int, store: Store, all: bool) -> Iterator[str]:
+        """How a stratum will be maintained from a subscription or a read on.  Chooses nothing."""
+        question = self.question(number, store)
+        strategy = choose(question)
+        first, *others = strategy.explain(store)
+        when = "with a subscriber" if number in self.modes.changes else "while it is stored"
+        yield f"  {when}: {strategy.named} {first}"
+        yield from (f"    {line}" for line in others)
+        if all:
+            yield from (f"  {line}" for line in explain_offers(all_offers(question), strategy.offered_as))
 
     def _names_above(self, number: int) -> Iterator[str]:
         return (name for top in self.cones.above[number] for name in self.program.strata[top].predicates)
