@@ -227,6 +227,10 @@ class _Rewriting:
             self.read[atom.name] = None
 
     def unknown(self, name: str, node: ast.Node, is_function: bool = False) -> None:
+        if self.inline_declaration(name) is not None:
+            message = f"{name} is inline: it has no rows of its own"
+            self.diagnostics.error(message, node.span, "change what its rules read")
+            return
         form = f"{name}[x] = y -> int(x), int(y)." if is_function else f"{name}(x) -> int(x)."
         help = did_you_mean(name, self.known, f"declare it first, as in {form}")
         self.diagnostics.error(f"unknown predicate {name}", node.span, help)

@@ -375,3 +375,5 @@ def test_delta_rules_read_inline_predicates() -> None:
     assert db["seen"].rows() == [(1, 3), (1, 5), (4, 5)]
     db.execute("-at(x) <- below(x, 4).")
     assert db["at"].rows() == [(4,), (5,), (9,)]
+    with pytest.raises(dlog.DlogError, match="below is inline: it has no rows of its own"):
+        db.execute("+below(1, 2) <- at(1).")
