@@ -30,12 +30,19 @@ def completed(arguments: list[str], commands: Collection[str]) -> list[str]:
 
     >>> completed(["-F", "facts", "a.dl"], ["run"])
     ['run', '-F', 'facts', 'a.dl']
+    >>> completed(["chekc", "a.dl"], ["run", "check"])
+    ['chekc', 'a.dl']
     """
-    if arguments and arguments[0] not in commands and any(map(_is_program, arguments)):
+    if arguments and _begins_run(arguments[0], commands) and any(map(_is_program, arguments)):
         arguments = ["run", *arguments]
     if arguments[:1] == ["run"]:
         _refuse_foreign(arguments[1:])
     return arguments
+
+
+def _begins_run(first: str, commands: Collection[str]) -> bool:
+    """Another word that is neither is a misspelt command."""
+    return first not in commands and (first.startswith("-") or _is_program(first))
 
 
 def _is_program(argument: str) -> bool:

@@ -108,8 +108,12 @@ def all_changes(
 def _evaluated(
     program: Program, relations: dict[str, Relation], store: Store, evaluation: Evaluation
 ) -> dict[str, Relation]:
-    """REQUIRES: all predicates are there; those of events have what the transaction asks for."""
+    """REQUIRES: all predicates are there but auxiliary ones, such as those of inline aggregates; those of
+    events have what the transaction asks for."""
     derived = program.stratum_of.keys()
+    for name in derived - relations.keys():
+        arity = program.predicates[name].arity
+        relations[name] = Relation.build(store.arena, np.empty((0, arity), np.int64), arity)
     relations |= {facts_name(name): relations[name] for name in derived}
     own = store.under(dict(program.predicates))
     own.relations = start_relations(program, relations, derived)

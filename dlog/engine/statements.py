@@ -114,7 +114,7 @@ def _extended(
 ) -> Extension:
     known = {name for name, p in program.predicates.items() if not p.auxiliary}
     if all(isinstance(s, _FACTS) for s in others):
-        _require_known(others, known)
+        _require_known(others, known, tree)
     plain = known - program.references
     if all(isinstance(s, _FACTS) and _names(s) <= plain for s in others):
         return Extension(tree, program, _facts_only(program, others))
@@ -199,7 +199,7 @@ def _facts(checked: Program) -> list[tuple[str, str, Literals]]:
     return out
 
 
-def _require_known(statements: Iterable[ast.Node], known: set[str]) -> None:
+def _require_known(statements: Iterable[ast.Node], known: set[str], tree: ast.Program) -> None:
     """`+ - ^` do not create a predicate: a misspelt name would go unnoticed.  A plain fact of the text
     does.
     """
@@ -208,8 +208,17 @@ def _require_known(statements: Iterable[ast.Node], known: set[str]) -> None:
         for delta in statement.deltas if isinstance(statement, ast.DeltaStatement) else ():
             name = _name(delta.atom)
             if name is not None and name not in known:
-                help = did_you_mean(name, known, f"declare it first, as in {name}(x) -> int(x).")
-                raise SourceError(f"unknown predicate {name}", span=delta.span, help=help)
+                raise _unknown(name, delta, known, tree)
+
+
+def _unknown(name: str, delta: ast.Delta, known: set[str], tree: ast.Program) -> SourceError:
+    declared = [s for s in tree.statements if isinstance(s, ast.Declaration) and s.name == name]
+    if any("inline" in s.qualifiers for s in declared):
+        message, help = f"{name} is inline: it has no rows of its own", "change what its rules read"
+        return SourceError(message, span=delta.span, help=help)
+    form = f"{name}[x] = y -> int(x), int(y)." if delta.op == "^" else f"{name}(x) -> int(x)."
+    help_known = did_you_mean(name, known, f"declare it first, as in {form}")
+    return SourceError(f"unknown predicate {name}", span=delta.span, help=help_known)
 
 
 def _names(statement: ast.Node) -> set[str]:

@@ -1,7 +1,7 @@
 """Owns writing columns as delimited text, on standard output too.  Knows nothing of files.
 
-Soufflé's format: no quotes, whatever the strings contain; with rfc4180 every string in quotes, quotes in it
-doubled, numbers bare.  A row of a predicate without columns is `()`.
+Soufflé's format: no quotes, whatever the strings contain; with rfc4180 every string and record in quotes,
+quotes in it doubled, numbers bare.  A row of a predicate without columns is `()`.
 """
 
 from __future__ import annotations
@@ -90,9 +90,11 @@ def write_lines(parts: list[pa.Array | str], sink: BinaryIO) -> None:
 def _line_parts(batch: pa.RecordBatch, columns: Columns, options: OutputOptions) -> list[pa.Array | str]:
     parts: list[pa.Array | str] = []
     for column, (_, type) in zip(batch.columns, columns, strict=True):
-        cells = type.texts(column, options.full_precision)
-        quote = type.verbatim and options.quoted
-        parts += ['"', pc.replace_substring(cells, '"', '""'), '"'] if quote else [cells]
+        if type.has_marks and options.quoted:
+            cells = type.quoted_texts(column, options.full_precision)
+            parts += ['"', pc.replace_substring(cells, '"', '""'), '"']
+        else:
+            parts.append(type.texts(column, options.full_precision))
         parts.append(options.delimiter)
     parts[-1] = "\n"
     return parts

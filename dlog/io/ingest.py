@@ -60,7 +60,8 @@ def _misfit(relation: str, row: int, name: str, reason: str) -> DataError:
 def _check_width(found: int, columns: Columns, relation: str, row: int | None = None) -> None:
     if found != len(columns):
         where = "" if row is None else f"row {row}: "
-        raise DataError(f"{_of(relation)}{where}expected {len(columns)} columns, found {found}")
+        expected = f"{len(columns)} column{'' if len(columns) == 1 else 's'}"
+        raise DataError(f"{_of(relation)}{where}expected {expected}, found {found}")
 
 
 def _from_table(table: pa.Table, columns: Columns, relation: str) -> pa.Table:

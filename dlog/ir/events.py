@@ -80,6 +80,7 @@ def check_events(
     written = (*_expanded(program, rules, diagnostics), *_expanded(program, once, diagnostics))
     rewriting = _Rewriting(program, diagnostics)
     made = [rewriting.rule(rule) for rule in written]
+    made += rewriting.inlined()
     for rule in written[: len(rules)]:
         if not any(True for _ in _waits(rule.body)):
             message = "this rule waits for no event, so it would change something in every transaction"
@@ -89,6 +90,7 @@ def check_events(
     statements = [
         *types_of(program),
         *functors_of(program),
+        *rewriting.inline.values(),
         *rewriting.declarations(),
         *made,
         *rewriting.replacements(),
@@ -130,6 +132,8 @@ class _Rewriting:
         self.read: dict[str, None] = {}
         self.events: dict[str, None] = {}
         self.replaced: dict[str, None] = {}  # functions whose values rules replace
+        self.statements = tuple(inside_blocks(program.source.statements))
+        self.inline: dict[str, ast.Declaration] = {}  # the inline predicates that are read
 
     def rule(self, rule: ast.DeltaRule) -> ast.Rule:
         heads = tuple(self.event(head) for head in rule.heads)
@@ -160,11 +164,31 @@ class _Rewriting:
         if stage and stage not in BEFORE:
             help = _NO_STAGES.get(stage, f"{name}@prev is the state before the transaction")
             self.diagnostics.error(f"there is no stage @{stage}", node.span, help)
+        elif name not in self.known and (declared := self.inline_declaration(name)) is not None:
+            self.inline[name] = declared
         elif stage and name not in self.known:
             self.unknown(name, node)
         if name in self.known:
             self.read[name] = None
         return name
+
+    def inline_declaration(self, name: str) -> ast.Declaration | None:
+        for statement in self.statements:
+            if isinstance(statement, ast.Declaration) and statement.name == name:
+                return statement if "inline" in statement.qualifiers else None
+        return None
+
+    def inlined(self) -> Iterator[ast.Rule]:
+        """The rules of the inline predicates that are read, and of those that they read."""
+        done: set[str] = set()
+        while todo := [name for name in self.inline if name not in done]:
+            done.update(todo)
+            for rule in self.statements:
+                heads = rule.heads if isinstance(rule, ast.Rule) else ()
+                for head in heads:
+                    if _named(head) in todo:
+                        assert isinstance(rule, ast.Rule)
+                        yield replace(rule, heads=(head,), body=self.node(rule.body))
 
     def event(self, delta: ast.Delta) -> ast.Node:
         atom = delta.atom
@@ -190,7 +214,7 @@ class _Rewriting:
         """Notes an event that fits its predicate, and reports another."""
         predicate = self.known.get(atom.name)
         if predicate is None:
-            self.unknown(atom.name, atom)
+            self.unknown(atom.name, atom, is_function)
         elif predicate.is_functional != is_function:
             form = f"{atom.name}[...] = x" if predicate.is_functional else f"{atom.name}(...)"
             what = "a function" if predicate.is_functional else "a relation, not a function"
@@ -202,8 +226,9 @@ class _Rewriting:
             self.events[atom.name] = None
             self.read[atom.name] = None
 
-    def unknown(self, name: str, node: ast.Node) -> None:
-        help = did_you_mean(name, self.known, f"declare it first, as in {name}(x) -> int(x).")
+    def unknown(self, name: str, node: ast.Node, is_function: bool = False) -> None:
+        form = f"{name}[x] = y -> int(x), int(y)." if is_function else f"{name}(x) -> int(x)."
+        help = did_you_mean(name, self.known, f"declare it first, as in {form}")
         self.diagnostics.error(f"unknown predicate {name}", node.span, help)
 
     # What belongs to all of them

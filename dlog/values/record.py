@@ -178,6 +178,15 @@ class RecordType(Type):
             return column
         return pa.array([plain_text(text) for text in column.to_pylist()], column.type)
 
+    has_marks = True
+
+    def quoted_texts(self, column: pa.Array, full_precision: bool = False) -> pa.Array:
+        """As in a program, so that strings with commas and brackets can be read again."""
+        return column
+
+    def sqlite_values(self, column: pa.Array | pa.ChunkedArray) -> list[Any]:
+        return column.to_pylist()
+
     def json_arrow(self) -> pa.DataType:
         return pa.null()  # of any shape: read row by row
 

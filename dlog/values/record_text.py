@@ -310,7 +310,8 @@ def _opened(value: Any, type: RecordType) -> tuple[_Open, list[Any]]:
         fields = found
     if len(fields) != len(constructor.fields):
         what = f"${constructor.name}" if constructor.name else str(type)
-        raise Misfit(f"{what} has {len(constructor.fields)} fields, not {len(fields)}")
+        count = len(constructor.fields)
+        raise Misfit(f"{what} has {count} field{'' if count == 1 else 's'}, not {len(fields)}")
     return _Open(type, constructor, []), fields
 
 

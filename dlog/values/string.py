@@ -24,6 +24,7 @@ class StringType(Type):
     m3 = "string"
     quoted_literal = True
     verbatim = True
+    has_marks = True
     field_kind = 1
     some_literal = ("string", "")
     python = (str,)

@@ -205,6 +205,11 @@ class Type:
         return column.cast(pa.string())
 
     verbatim: ClassVar[bool] = False  # a cell is its value verbatim, spaces included
+    has_marks: ClassVar[bool] = False  # a cell may have commas and quotes in it: quoted where strings are
+
+    def quoted_texts(self, column: pa.Array, full_precision: bool = False) -> pa.Array:
+        """The column as text for cells in quotes, whose quotes are not doubled yet."""
+        return self.texts(column, full_precision)
 
     # The column type for pyarrow's own readers: `string` if they treat a cell differently from `parse`.
 

@@ -66,7 +66,7 @@ def follow(data: st.DataObject, text: str, strategy: str | None = None) -> None:
             followed.commit(transaction)
 
 
-@relaxed(100)
+@relaxed(50)
 @given(choices())
 def test_oracle_first_choices(text: str) -> None:
     """Evaluated once, a program has one result."""
@@ -76,7 +76,7 @@ def test_oracle_first_choices(text: str) -> None:
     same_program(contents(dlog.Database(source=text, jobs=2)), expected, program)
 
 
-@relaxed(100)
+@relaxed(50)
 @given(st.data(), choices())
 def test_oracle_choices_in_transactions(data: st.DataObject, text: str) -> None:
     follow(data, text)
@@ -84,7 +84,7 @@ def test_oracle_choices_in_transactions(data: st.DataObject, text: str) -> None:
 
 @pytest.mark.parametrize("strategy", ["delta", "trace", "views", "multilevel", "join_graph"])
 def test_oracle_choices_under_each_strategy(strategy: str) -> None:
-    @relaxed(15)
+    @relaxed(8)
     @given(st.data(), choices())
     def check(data: st.DataObject, text: str) -> None:
         follow(data, text, strategy)

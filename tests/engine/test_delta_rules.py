@@ -334,3 +334,44 @@ def test_a_batch_that_comes_again_runs_no_rules(tmp_path: Path) -> None:
         with pytest.raises(dlog.ConstraintError, match="both insert and erase"):
             db.apply(insert={"q": [(1,)]})
         assert db["p"].rows() == [(1,)]
+
+
+def test_inline_aggregates_over_events_and_over_the_state_before() -> None:
+    db = dlog.Database(
+        source="""
+        sold(i, n) -> string(i), int(n).  total[] = t -> int(t).  total[] = 0.
+        most(i, n) -> string(i), int(n).  quiet(i) -> string(i).
+        ^total[] = t + s <- +sold(_, _), total@prev[] = t, s = sum n : { +sold(_, n) }.
+        +most(i, n) <- +sold(_, _), n = max m : { sold(_, m) }, sold(i, n).
+        +quiet(i) <- +sold(i, _), 0 = count : { sold@prev(i, _) }.
+        """
+    )
+    db.execute('+sold("tea", 4), +sold("mug", 7).')
+    assert db["total"].rows() == [(11,)] and db["most"].rows() == []
+    assert db["quiet"].rows() == [("mug",), ("tea",)]
+    db.execute('+sold("mug", 2), +sold("pot", 1).')
+    assert db["total"].rows() == [(14,)] and db["most"].rows() == [("mug", 7)]
+    assert db["quiet"].rows() == [("mug",), ("pot",), ("tea",)]
+    db.execute("-sold(i, n) <- sold(i, n), !n = max m : { sold(_, m) }.")
+    assert db["sold"].rows() == [("mug", 7)]
+    with pytest.raises(dlog.DlogError, match="the recursive count is not monotone"):
+        db.add_rules("+sold(i, n) <- +quiet(i), n = count : { +sold(_, _) }.")
+
+
+def test_delta_rules_read_inline_predicates() -> None:
+    db = dlog.Database(
+        source="""
+        at(x) -> int(x).  seen(x, y) -> int(x), int(y).  at(1).  at(4).
+        .decl less(x: number, y: number) inline
+        less(x, y) :- x < y.
+        .decl below(x: number, y: number) inline
+        below(x, y) :- at(x), less(x, y).
+        .decl far(x: number) inline
+        far(x) :- below(_, x), x > 8.
+        +seen(x, y) <- +at(y), below@prev(x, y), !far(y).
+        """
+    )
+    db.execute("+at(3), +at(5), +at(9).")
+    assert db["seen"].rows() == [(1, 3), (1, 5), (4, 5)]
+    db.execute("-at(x) <- below(x, 4).")
+    assert db["at"].rows() == [(4,), (5,), (9,)]

@@ -265,6 +265,14 @@ def test_a_component_has_its_own() -> None:
     database.verify()
 
 
+def test_messages_name_the_relation_and_not_its_classes() -> None:
+    database = dlog.Database(source=".decl same(x: number, y: number) eqrel\nsame(x, y) -> x < 9, y < 9.")
+    with pytest.raises(DlogError, match=r"\n  same\(1, 9\), but not `y < 9`"):
+        database.execute("+same(1, 9).")
+    with pytest.raises(DlogError, match=r"f\[1\] = 2  from same\(1, 2\) by the rule"):
+        database.execute("+same(1, 2). f[x] = y <- same(x, y).")
+
+
 def test_snapshots_keep_their_classes_and_rules_go() -> None:
     rules = ".decl q(x: number)\nq(x) :- same(x, 2).\nsame(x, y) :- q(x), y = 5."
     database = dlog.Database(source=f"{DECLARED} eqrel\n{rules} same(1, 2).", jobs=2)

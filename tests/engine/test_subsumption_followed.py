@@ -30,13 +30,13 @@ path(x, y, d) <= path(x, y, e) :- e < d.
 """
 
 
-@relaxed(150)
+@relaxed(60)
 @given(subsumptions())
 def test_oracle_subsumption(text: str) -> None:
     agree(text)
 
 
-@relaxed(60)
+@relaxed(30)
 @given(st.data(), subsumptions())
 def test_oracle_subsumption_in_transactions(data: st.DataObject, text: str) -> None:
     follow(data, text)
@@ -46,7 +46,7 @@ def test_rows_that_come_back_change_by_change() -> None:
     """A few rows come and go many times, so that the state of all rows is what is tested."""
     ways: set[str] = set()
 
-    @relaxed(40)
+    @relaxed(25)
     @given(
         st.lists(st.sampled_from(ANY), min_size=1, max_size=2),
         st.lists(
@@ -73,7 +73,7 @@ def test_rows_that_come_back_change_by_change() -> None:
 
 @pytest.mark.parametrize("strategy", ["delta", "trace", "views", "multilevel"])
 def test_oracle_subsumption_under_each_strategy(strategy: str) -> None:
-    @relaxed(20)
+    @relaxed(8)
     @given(st.data(), subsumptions())
     def check(data: st.DataObject, text: str) -> None:
         follow(data, text, strategy)

@@ -17,13 +17,13 @@ from tests.oracle.derivations import acyclic
 from tests.oracle.totals import totals
 
 
-@relaxed(150)
+@relaxed(60)
 @given(totals())
 def test_oracle_totals(text: str) -> None:
     agree(text)
 
 
-@relaxed(80)
+@relaxed(40)
 @given(st.data(), totals())
 def test_oracle_totals_in_transactions(data: st.DataObject, text: str) -> None:
     follow(data, text)
@@ -40,7 +40,7 @@ def test_every_row_has_a_derivation() -> None:
     """By earlier rounds only, also from totals that have grown since; the programs have such rows."""
     replaced = 0
 
-    @relaxed(60)
+    @relaxed(25)
     @given(totals())
     def check(text: str) -> None:
         nonlocal replaced

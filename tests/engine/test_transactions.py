@@ -451,3 +451,12 @@ def test_a_proposition_inserted_and_erased_in_one_transaction() -> None:
             for op in ops:
                 getattr(tx, op)("flag", [()])
         assert db["flag"].rows() == expected
+
+
+def test_an_inline_predicate_has_no_rows_to_change() -> None:
+    source = "e(1, 2).\n.decl up(x: number) inline\nup(x) :- e(x, _). p(x) :- up(x)."
+    db = dlog.Database(source=source)
+    with pytest.raises(dlog.DlogError, match="up is inline"):
+        db.execute("+up(3).")
+    with pytest.raises(dlog.DlogError, match="unknown predicate f"):
+        db.execute("^f[1] = 3.")

@@ -358,7 +358,7 @@ def test_rows_are_counted_across_chunks(monkeypatch):
     assert to_arrow(((i,) for i in range(35)), [("x", INT)]).column(0).to_pylist() == list(range(35))
     with pytest.raises(DataError, match=r"row 25, column x: 0\.5 has a fraction"):
         to_arrow(((i if i != 25 else 0.5,) for i in range(35)), [("x", INT)])
-    with pytest.raises(DataError, match="row 25: expected 1 columns, found 2"):
+    with pytest.raises(DataError, match="row 25: expected 1 column, found 2"):
         to_arrow(((i,) if i != 25 else (1, 2) for i in range(35)), [("x", INT)])
 
 

@@ -178,7 +178,7 @@ def test_classes_are_records_and_branches() -> None:
 def test_bad_structs_are_refused() -> None:
     for value, reason in [
         ({"branch": "Square"}, "Shape has no branch Square"),
-        ({"branch": "Circle"}, r"Circle has 1 fields, not 0"),
+        ({"branch": "Circle"}, r"Circle has 1 field, not 0"),
         ({"branch": None, "Circle": {"r": 1.0}}, "Shape expected"),
         ({"branch": "Circle", "Circle": {"x": 1.0}}, "Shape expected"),
     ]:
@@ -214,7 +214,7 @@ def test_columns_of_texts_and_of_structs() -> None:
         ((1, ((1, 2), 1.0), Branch("Point")), "column l: 2 is an int, string expected"),
         ((1, None, None), "column s: is null, Shape expected"),
         ((1, None, Branch("Square")), "column s: Shape has no branch Square"),
-        ((1, None, Branch("Circle")), r"column s: \$Circle has 1 fields, not 0"),
+        ((1, None, Branch("Circle")), r"column s: \$Circle has 1 field, not 0"),
         ((1, None, "$Circle"), r"column s: \$Circle needs 1 argument"),
         ((1, "[[1, a]", Branch("Point")), "column l: `,` expected"),
         ((1, 5, Branch("Point")), "column l: 5 is an int, Line expected"),
@@ -264,6 +264,23 @@ def test_text_files_are_those_of_souffle(tmp_path: Path) -> None:
     text = (tmp_path / "p.csv").read_text()
     assert text == good
     assert "p.facts:3: warning: row rejected: l: " in database.warnings[0]
+
+
+@pytest.mark.parametrize("form", ["IO=csv", "rfc4180=true", "IO=sqlite", "IO=json"])
+def test_forms_with_quotes_keep_every_record(tmp_path: Path, form: str) -> None:
+    written = tmp_path / "write.dl"
+    written.write_text(
+        TYPES + f'.decl q(s: Shape)\nq(s) :- p(_, _, s).\np(9, [[1, "a, \\"b\\"]\\n"], 0.5], $Point).\n'
+        'p(7, nil, $Polygon([[1, "a)"], nil])).\n'
+        f'.output p({form}, filename="p.f")\n.output q({form}, filename="q.f")\n'
+    )
+    run_program(written, out=tmp_path)
+    again = tmp_path / "read.dl"
+    given = f'.decl q(s: Shape)\n.input p({form}, filename="p.f")\n.input q({form}, filename="q.f")\n'
+    again.write_text(TYPES + given)
+    first, second = dlog.Database(written), dlog.Database(again, facts=tmp_path)
+    assert second["p"].rows() == first["p"].rows() and len(second["p"]) == 2
+    assert second["q"].rows() == first["q"].rows() and not second.warnings
 
 
 PAIRS = st.none() | st.tuples(

@@ -179,6 +179,9 @@ t(i, u, f, d, s, b, day, at) -> int(i), unsigned(u), float(f), decimal[8, 2](d),
 +t(-5, 18446744073709551615, 0.1, 12.50, "a,\"b\"\n\tc", true, "2024-02-29", "2024-02-29T12:00:00.5").
 +t(0, 0, 1.0e300, 0.00, "", false, "1999-12-31", "1999-12-31").
 flag().
+.type Pair = [a: symbol, n: number]
+.decl pair(p: Pair, n: number)
+pair(["a, \"b\"]", 1], 2).
 price["tea"] = 3.50.
 dear(x) <- price[x] = p, p > 3.0.
 dear("gold").
@@ -190,10 +193,11 @@ edge(1, 2). edge(2, 3).
 
 
 def test_a_saved_database_comes_back(tmp_path: Path) -> None:
-    first = prompt(VALUES + "-edge(1, 2).\n.save kept\n.print t\n.print dear\n.print reach\n", cwd=tmp_path)
+    shown = ".print pair\n.print t\n.print dear\n.print reach\n"
+    first = prompt(f"{VALUES}-edge(1, 2).\n.save kept\n{shown}", cwd=tmp_path)
     assert first.returncode == 0, first.stderr
     again = prompt(
-        ".print t\n.print dear\n.print reach\n?- flag().\n+edge(4, 4).\n",
+        f"{shown}?- flag().\n+edge(4, 4).\n",
         "kept/program.dl",
         "-F",
         "kept",

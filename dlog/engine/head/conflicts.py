@@ -15,6 +15,7 @@ from dlog.engine.state.measure import Measures
 from dlog.engine.state.store import Store
 from dlog.errors import ConstraintError
 from dlog.ir.analysis.projection import stored_as
+from dlog.ir.lower.equivalence import as_written
 from dlog.ir.rules import Atom, Conj, Const, Form, Negation, Operand, Predicate, Primitive, Program, Rule, Var
 from dlog.ir.types.typecheck import quote
 from dlog.lftj.assemble import assemble
@@ -43,7 +44,7 @@ def check_function(program: Program, store: Store, name: str) -> None:
     facts = [show_row(store, program.predicates[name], rows[i]) for i in (first, first + 1)]
     reasons = [f"{f}  {derivation(program, store, name, rows[first + i])}" for i, f in enumerate(facts)]
     others = int(same.sum()) - 1
-    more = f" (and {others:,} more conflicts)" if others else ""
+    more = f" (and {others:,} more conflict{'s'[: others != 1]})" if others else ""
     raise ConstraintError(
         f"two values for one key of {name}{more}:\n  " + "\n  ".join(reasons),
         span=program.predicates[name].span,
@@ -84,7 +85,7 @@ def _violation(program: Program, store: Store, rule: Rule, row: np.ndarray) -> s
     """The facts of a constraint's left side for one violation, and what they lack."""
     names = [a.name for a in rule.heads[0].args if isinstance(a, Var)]
     binding = dict(zip(names, row.tolist(), strict=True))
-    atoms = [f for f in rule.body.forms if isinstance(f, Atom)]
+    atoms = as_written(f for f in rule.body.forms if isinstance(f, Atom))
     whole = (
         _one_binding(program, store, rule, rule.heads[0], row) or {}
     ) | binding  # including the values of `_`
@@ -165,7 +166,7 @@ def derivation(program: Program, store: Store, name: str, row: np.ndarray) -> st
             continue
         binding = _one_binding(program, store, rule, head, row)
         if binding is not None:
-            atoms = [f for f in rule.body.forms if isinstance(f, Atom)]
+            atoms = as_written(f for f in rule.body.forms if isinstance(f, Atom))
             facts = ", ".join(_show_atom(store, program.predicates[a.predicate], a, binding) for a in atoms)
             return f"from {facts or 'nothing'} by the rule at {where}"
     return "as a fact"

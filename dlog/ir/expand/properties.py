@@ -116,9 +116,14 @@ def _check_pulses(program: ast.Program, diagnostics: Diagnostics) -> None:
         elif isinstance(statement, ast.Rule | ast.SequenceRule | ast.Constraint | ast.Query):
             for node in statement.walk():
                 if isinstance(node, ast.Call | ast.Application) and node.name in found:
-                    _refuse_pulse(node.name, node, diagnostics)
+                    _refuse_pulse(node.name, node, diagnostics, isinstance(statement, ast.Constraint))
 
 
-def _refuse_pulse(name: str, node: ast.Node, diagnostics: Diagnostics) -> None:
+def _refuse_pulse(name: str, node: ast.Node, diagnostics: Diagnostics, constraint: bool = False) -> None:
     help = f"write a delta rule that reads its events, as in +log(x) <- +{name}(x)."
+    if constraint:
+        help = (
+            "its declaration gives its arguments built-in types, such as string(x), and nothing else; "
+            "constrain what its delta rules change"
+        )
     diagnostics.error(f"{name} is a pulse predicate: it has rows in a transaction only", node.span, help)

@@ -12,7 +12,8 @@ where classes come from, for types and strata; nothing evaluates it as a rule.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
 
 from dlog.ir.lower.names import Names, Shape
 from dlog.ir.lower.quantify import quantify
@@ -66,6 +67,26 @@ def same_class(
     """What an atom of an equivalence relation says: its arguments have the same representative."""
     for arg in args:
         yield Atom(classes_name(name), (arg, representative), 2, span)
+
+
+def as_written(atoms: Iterable[Atom]) -> list[Atom]:
+    """Atoms with those of classes as the atoms of equivalence relations that a program has.
+
+    # same'class(x, r), same'class(y, r)     becomes     same(x, y)
+    """
+    found: list[Atom] = []
+    open_pairs: dict[tuple[str, str], int] = {}
+    for atom in atoms:
+        name, key = relation_of(atom.predicate), (atom.predicate, str(atom.args[-1]) if atom.args else "")
+        if name == atom.predicate:
+            found.append(atom)
+        elif key in open_pairs:
+            place = open_pairs.pop(key)
+            found[place] = replace(found[place], args=(found[place].args[0], atom.args[0]))
+        else:
+            open_pairs[key] = len(found)
+            found.append(replace(atom, predicate=name, args=(atom.args[0], atom.args[0])))
+    return found
 
 
 def class_rules(names: Names) -> list[Rule]:

@@ -312,9 +312,15 @@ class Scope:
                 "cofactor is an aggregate, not a function", node.span, "write agg<<m = cofactor(x, y)>>"
             )
         else:
-            functors = primitives.FUNCTORS - primitives.RELATIONS
-            meant = function_help(node.name) or did_you_mean(node.name, functors)
-            self.error(f"unknown function {node.name}", node.span, meant)
+            self.error(f"unknown function {node.name}", node.span, self.function_meant(node.name))
+
+    def function_meant(self, name: str) -> str | None:
+        """What to write for a function that does not exist."""
+        if name in self.lowered.functors.declared:
+            return f"{name} is a functor: write @{name}(...)"
+        if name in self.lowered.types.branches:
+            return f"{name} is a branch of {self.lowered.types.branches[name]}: write ${name}(...)"
+        return function_help(name) or did_you_mean(name, primitives.FUNCTORS - primitives.RELATIONS)
 
     def number(self, node: ast.Call, forms: list[RawForm], target: Operand | None) -> Operand:
         """`autoinc()`: a number for each assignment of the rule's body."""
@@ -348,7 +354,7 @@ class Scope:
         return self.primitive(f"as_{type.name}", (node.term,), node, forms, target)
 
     def not_a_variable(self, node: ast.Variable) -> None:
-        help = "values have no fields; write a space after a `.` that ends a statement"
+        help = "fields of a record: r = [x, _]; write a space after a `.` that ends a statement"
         self.error(f"{node.name} can name a predicate, not a variable", node.span, help)
 
     def not_a_value(self, node: ast.Node) -> None:

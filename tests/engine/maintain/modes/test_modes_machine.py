@@ -38,7 +38,7 @@ def busy(seen: Seen) -> None:
 
 
 def test_oracle_modes_that_switch() -> None:
-    busy(run(20, 16))
+    busy(run(16, 16))
 
 
 @pytest.mark.fuzz
