@@ -185,6 +185,9 @@ def _missing_mode(s: Situation) -> SourceError | None:
         return None
     if s.previous.type != "NAME":
         return None
+    if s.previous in ("always", "changes", "on_read"):  # taken for a predicate
+        what = "remove the comma" if "," in s.tokens else "name a predicate"
+        return s.error(".materialize needs a mode", s.previous, f"{what} before {s.previous}")
     return s.error(".materialize needs a mode", s.previous, f"write .materialize {s.previous} on_read")
 
 
