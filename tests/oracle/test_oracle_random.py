@@ -18,6 +18,7 @@ from .accepted import accepted
 from .bodies import Features
 from .changes import apply_all, statement, transactions
 from .compare import same_program
+from .functors import AGGREGATES, PLAIN
 from .naive import base_facts, evaluate, evaluate_base
 from .programs import ALL, CONJUNCTIVE, NONRECURSIVE, RECURSIVE, programs
 from .values import DoesNotFit
@@ -76,8 +77,11 @@ def test_every_feature_is_generated(feature: str) -> None:
         "recursive_min": lambda p: _recursive(p),
         "deltas": lambda p: "\n+" in p or "\n-" in p,
         "witnesses": lambda p: any("'witnesses" in name for name in dlog.check(p).predicates),
+        "functors": lambda p: any(f"@{name}(" in p for name in PLAIN),
+        "functor_aggregates": lambda p: any(name in p for name, _, _ in AGGREGATES),
     }[feature]
-    assert any(map(mark, _sample(CONJUNCTIVE.with_(feature))))
+    needs = {"functor_aggregates": ("functors", "aggregates")}.get(feature, ())
+    assert any(map(mark, _sample(CONJUNCTIVE.with_(feature, *needs))))
     assert not any(map(mark, _sample(CONJUNCTIVE)))
 
 
