@@ -61,7 +61,7 @@ def printsize_line(name: str, rows: int) -> str:
 
 
 def header_line(columns: Columns, options: OutputOptions) -> str:
-    return options.delimiter.join(name for name, _ in columns) + "\n"
+    return (options.attribute_names or options.delimiter.join(name for name, _ in columns)) + "\n"
 
 
 def batches(table: pa.Table, progress: Progress | None) -> Iterator[pa.RecordBatch]:

@@ -145,6 +145,7 @@ class OutputOptions:
     delimiter: str = "\t"
     quoted: bool = False
     header: bool = False
+    attribute_names: str = ""  # the header line, if not the names of the columns
     compress: bool = False
     full_precision: bool = False
     arrays: bool = False  # JSON rows as arrays rather than objects
@@ -176,6 +177,7 @@ class OutputOptions:
             delimiter=delimiter,
             quoted=quoted,
             header=_header(params),
+            attribute_names=_text(params, "attributeNames", ""),
             compress=compress,
             full_precision=_choice(params, "precision", ("9", "full")) == "full",
             arrays=_check_format(params, kind) == "list",

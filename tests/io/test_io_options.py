@@ -6,6 +6,7 @@ import pytest
 
 from dlog.errors import DataError
 from dlog.io import InputOptions, OutputOptions, ParameterError, read
+from dlog.io.csv_writer import header_line
 from dlog.values import INT
 
 
@@ -46,6 +47,12 @@ def test_rfc4180_brings_its_delimiter_unless_one_is_given():
 
 def test_escaped_tab_is_a_tab():
     assert InputOptions.from_params("r", {"delimiter": "\\t"}).delimiter == "\t"
+
+
+def test_the_header_line_may_be_given():
+    options = OutputOptions.from_params("r", {"headers": True, "attributeNames": "from\tto"})
+    assert header_line([("x", INT), ("y", INT)], options) == "from\tto\n"
+    assert InputOptions.from_params("r", {"attributeNames": "from\tto"}).path.name == "r.facts"
 
 
 @pytest.mark.parametrize("name", ["headers", "header"])

@@ -28,6 +28,7 @@ _COMMON = (
     "rfc4180",
     "headers",
     "header",
+    "attributeNames",
     "compress",
     "format",
 )
@@ -94,7 +95,7 @@ def _is_limit(value: Value) -> bool:
     return isinstance(value, int) and not isinstance(value, bool) and value >= 0
 
 
-def _is_delimiter(value: Value) -> bool:
+def _is_line(value: Value) -> bool:
     return _is_text(value) and not set("\n\r") & set(str(value))
 
 
@@ -112,10 +113,11 @@ _VALUES: dict[str, tuple[Callable[[Value], bool], str]] = {
     "filename": _TEXT,
     "dbname": _TEXT,
     "name": _TEXT,
-    "delimiter": (_is_delimiter, "it has at least one character and no line break"),
+    "delimiter": (_is_line, "it has at least one character and no line break"),
     "rfc4180": _FLAG,
     "headers": _FLAG,
     "header": _FLAG,
+    "attributeNames": (_is_line, "it is one line: the names of the columns"),
     "compress": _FLAG,
     "format": (_one_of("object", "list"), "it is object or list"),
     "columns": (_are_columns, 'it has numbers from 0 joined by colons, as in columns="0:2:1"'),

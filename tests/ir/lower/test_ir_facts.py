@@ -195,7 +195,7 @@ def test_directives_and_options_know_the_same_parameters() -> None:
     """The front end accepts what `dlog.io` can do, and nothing else."""
     samples = {"IO": "file", "filename": "a.csv", "name": "a", "delimiter": ";", "columns": "0:1", "n": 3}
     samples |= {"rfc4180": True, "headers": True, "header": False, "compress": True, "precision": "full"}
-    samples |= {"dbname": "a.db", "format": "list"}
+    samples |= {"dbname": "a.db", "format": "list", "attributeNames": "a,b"}
     for kind, options in (("input", InputOptions), ("output", OutputOptions)):
         for name in PARAMETERS[kind]:
             params = {name: samples[name]} | OF_KIND.get(name, {})
