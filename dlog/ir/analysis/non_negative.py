@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from copy import copy
 
 from dlog.ir.rules import (
     Atom,
@@ -41,21 +42,23 @@ class NonNegative:
     """What is known about the columns of a program's predicates."""
 
     def __init__(
-        self,
-        predicates: Mapping[str, Predicate],
-        rules: Iterable[Rule],
-        constraints: Iterable[Rule],
-        totals: Collection[str] = (),
+        self, predicates: Mapping[str, Predicate], rules: Iterable[Rule], constraints: Iterable[Rule]
     ):
-        """`constraints` are the rules of their violations, `totals` recursive sums of values that are not
-        negative, and counts."""
-        self.predicates, self.totals = predicates, totals
+        """`constraints` are the rules of their violations.  O(rules)"""
+        self.predicates = predicates
+        self.totals: Collection[str] = ()
         self.rules: dict[str, list[Rule]] = defaultdict(list)
         for rule in rules:
             for head in rule.heads:
                 self.rules[head.predicate].append(rule)
         self.columns = {column for rule in constraints for column in _bounded_columns(rule)}
         self.known: dict[tuple[str, int], bool] = {}  # columns of auxiliary predicates
+
+    def given(self, totals: Collection[str]) -> NonNegative:
+        """The same where these are recursive sums of values that are not negative, or counts.  O(1)"""
+        other = copy(self)
+        other.totals, other.known = totals, {}
+        return other
 
     def variables(self, rule: Rule, forms: Iterable[Form]) -> set[str]:
         """Variables that are not negative wherever all these forms hold.  O(forms^2)"""

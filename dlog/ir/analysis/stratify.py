@@ -11,9 +11,9 @@ the cycle.
 from __future__ import annotations
 
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
-from functools import partial
+from functools import cache
 
 import rustworkx
 
@@ -60,6 +60,7 @@ def stratify(
             by_head[name].append(rule)
     for edge in edges:
         inside[edge.head].append(edge)
+    bounds = cache(lambda: NonNegative(predicates, rules, constraints))
     strata = []
     for component in _components(predicates, edges):
         own = {rule.id: rule for name in component for rule in by_head[name]}
@@ -67,7 +68,6 @@ def stratify(
             members = set(component)
             within = [e for name in component for e in inside[name] if e.body in members]
             ordered = [own[i] for i in sorted(own)]
-            bounds = partial(NonNegative, predicates, rules, constraints)
             strata.append(_stratum(component, ordered, within, predicates, bounds, diagnostics))
     return tuple(strata)
 
@@ -77,7 +77,7 @@ def _stratum(
     rules: list[Rule],
     edges: list[Edge],
     predicates: dict[str, Predicate],
-    bounds: Callable[[Mapping[str, str]], NonNegative],
+    bounds: Callable[[], NonNegative],
     diagnostics: Diagnostics,
 ) -> Stratum:
     subsumptions = tuple(rule for rule in rules if rule.removes)
@@ -86,8 +86,8 @@ def _stratum(
     combine = _combine(restricted) if edges else {}
     totals = totals_of(restricted) if edges else {}
     forbidden = [e for e in edges if _is_forbidden(e, {**totals, **combine}, predicates)]
-    known = bounds(totals)
     if totals and not forbidden:
+        known = bounds().given(totals)
         restricted = [without_nothing(rule, totals, known) for rule in restricted]
     if forbidden:
         _report_cycle(forbidden[0], edges, predicates, diagnostics)

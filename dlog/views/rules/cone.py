@@ -84,7 +84,8 @@ class Cone:
         if stratum.recursive:
             raise UnsupportedError(f"{name} is recursive: {LEVELS} have no recursion", span=span)
         if self.program.remembered_in(stratum):
-            message = f"the rows of {name} depend on those that it had: {LEVELS} have no such memory"
+            shown = name.partition("'")[0]
+            message = f"the rows of {shown} depend on those that it had: {LEVELS} have no such memory"
             raise UnsupportedError(message, span=span)
         if stratum.sequence is not None:
             raise UnsupportedError(f"{name} is a sequence: {LEVELS} have none", span=span)

@@ -40,6 +40,7 @@ REFUSED = {
     "is recursive: levels of maps have no recursion",
     "has a subsumption: levels of maps have none",
     "is a sequence: levels of maps have none",
+    "depend on those that it had: levels of maps have no such memory",
     "is an equivalence relation: levels of maps have none",
     "levels of maps maintain sums",
     "levels of maps have no columns of type",
