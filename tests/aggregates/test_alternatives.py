@@ -192,7 +192,7 @@ def change(db: dlog.Database, old: Facts, new: Facts) -> None:
 
 
 @pytest.mark.parametrize("strategy", [None, *SELECTABLE])
-@relaxed(25)
+@relaxed(12)
 @given(branches=CHOSEN, steps=CHANGES)
 def test_differential_every_strategy_agrees_with_the_definition(
     strategy: str | None, branches: list[Alternative], steps: list[Facts]
