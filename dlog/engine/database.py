@@ -430,7 +430,7 @@ class Database(Evaluated):
             cycle = Cycle(with_stored_primitives(program), store, evaluation)
             renewed: set[int] = set()
             if program is not before:
-                if not self._maintenance.modes:  # nobody has looked who subscribes
+                if not self._maintenance.modes:  # subscriptions were not checked before the transaction
                     self._maintenance.subscribed = self._changes_wanted()
                 later, renewed = self._maintenance.renewed(program, store)
                 store.relations = stored_again(later, renewed, before, store, evaluation)
